@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import accumulate
 from math import prod
 from random import Random
@@ -57,6 +57,8 @@ DRAWN = 32
 """The number of quotients that are drawn at random for each scale, about evenly among the codes."""
 BEYOND_INTEGERS = 2.0 ** np.array([31, 32, 63, 64])
 """Quotients beyond the integers of processors, before they are clamped to codes of fewer bits."""
+VECTORS = (8, 4)
+"""The numbers of channels that a loop may take at once; the listed request has a rest of both."""
 MOST_CODES = 1 << 10
 """The number of random codes of a wide format that are dequantized."""
 
@@ -320,6 +322,10 @@ def _specials(source: Format) -> Bits:
     return np.array([*codes, *(code | sign for code in codes)])
 
 
+Spread = Callable[[Bits], Bits]
+"""Gives each element of a tensor its scale or zero point, from the tensor of these."""
+
+
 def layouts(case: Case, given: Given) -> dict[str, Elements]:
     """Return a request's elements in a row, with the scales that each layout would give them.
 
@@ -333,6 +339,13 @@ def layouts(case: Case, given: Given) -> dict[str, Elements]:
         scales = spread(given.tensors["scale"])
         zeros = spread(given.tensors["zero"]) if "zero" in given.tensors else None
         found[name] = _elements(given, scales, zeros)
+    if given.zeros is not None and case.mode[FORM] == "axis":
+        # Zero points of 4 bits that share a byte, taken in the other order.
+        zeros = given.tensors["zero"].reshape(-1).copy()
+        pairs = zeros[: zeros.size // 2 * 2].reshape(-1, 2)
+        pairs[:] = pairs[:, ::-1].copy()
+        along = np.broadcast_to(_along(given.tensors["x"].shape, zeros), given.scales.shape)
+        found["exchanges-pairs-of-zero-points"] = _elements(given, given.scales, along)
     return found
 
 
@@ -341,12 +354,21 @@ def _elements(given: Given, scales: Bits, zeros: Bits | None) -> Elements:
     return Elements(given.tensors["x"].reshape(-1), scales.reshape(-1), zero)
 
 
-def _others(case: Case, given: Given) -> Iterator[tuple[str, Callable[[Bits], Bits]]]:
+def _along(shape: Sequence[int], values: Bits) -> Bits:
+    """Return values along the axis, in as many dimensions as a shape has."""
+    return values.reshape(1, -1, *[1] * (len(shape) - 2))
+
+
+def _others(case: Case, given: Given) -> Iterator[tuple[str, Spread]]:
     shape, count = given.tensors["x"].shape, given.tensors["scale"].size
     if case.mode[FORM] == "axis":
         yield "takes-one-scale", lambda values: np.broadcast_to(values.reshape(-1)[0], shape)
         first = (count, *[1] * (len(shape) - 1))
         yield "takes-another-axis", lambda values: np.broadcast_to(values.reshape(first), shape)
+        for size in VECTORS:
+            if size < count and count % size:
+                channels = np.minimum(np.arange(count), count // size * size - 1)
+                yield f"repeats-scales-after-vectors-of-{size}", partial(_picked, shape, channels)
     if case.mode[FORM] == "block":
         columns = given.tensors["scale"].shape[AXIS]
         length = shape[AXIS]
@@ -355,6 +377,15 @@ def _others(case: Case, given: Given) -> Iterator[tuple[str, Callable[[Bits], Bi
         if size != BLOCK_SIZE:
             yield "takes-blocks-of-another-size", lambda values: values[:, place // size]
         yield "repeats-scales-in-turn", lambda values: values[:, place % columns]
+        if length % BLOCK_SIZE:
+            kept = np.minimum(place // BLOCK_SIZE, columns - 2)
+            yield "takes-the-scale-before-in-short-blocks", lambda values: values[:, kept]
+            flat = np.minimum(np.arange(prod(shape)) // BLOCK_SIZE, count - 1).reshape(shape)
+            yield "runs-blocks-across-rows", lambda values: values.reshape(-1)[flat]
+
+
+def _picked(shape: Sequence[int], channels: NDArray[np.intp], values: Bits) -> Bits:
+    return np.broadcast_to(_along(shape, values.reshape(-1)[channels]), shape)
 
 
 DRAWS = 6

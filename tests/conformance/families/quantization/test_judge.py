@@ -266,6 +266,14 @@ def in_layout(lay: Lay) -> Quantize:
     return quantize
 
 
+def with_pairs_exchanged(case: Case, tensors: Tensors) -> Mapping[str, Any]:
+    """Quantize along an axis with the zero points of each two channels exchanged."""
+    if tensors["zero"].size % 2:
+        return answer_rightly(case, tensors)
+    zero = tensors["zero"].reshape(-1, 2)[:, ::-1].reshape(-1).copy()
+    return answer_rightly(case, {**tensors, "zero": zero})
+
+
 def turned(case: Case, tensors: Tensors) -> Mapping[str, Any]:
     """Dequantize with the row of scales repeated, instead of each scale in its block."""
     length = tensors["x"].shape[1]
@@ -366,6 +374,30 @@ PLANTED: list[tuple[str, str, Quantize]] = [
         BACK_IN_BLOCKS,
         turned,
     ),
+    (
+        "repeats-scales-after-vectors-of-8",
+        ALONG_AXIS,
+        in_layout(lambda _, values: values[np.minimum(np.arange(14), 7)].reshape(1, -1, 1)),
+    ),
+    (
+        "takes-the-scale-before-in-short-blocks",
+        IN_BLOCKS,
+        in_layout(
+            lambda shape, values: values[
+                :, np.minimum(np.arange(shape[1]) // 16, max(values.shape[1] - 2, 0))
+            ]
+        ),
+    ),
+    (
+        "runs-blocks-across-rows",
+        IN_BLOCKS,
+        in_layout(
+            lambda shape, values: np.repeat(values.reshape(-1), 16)[: shape[0] * shape[1]].reshape(
+                shape
+            )
+        ),
+    ),
+    ("exchanges-pairs-of-zero-points", ALONG_AXIS, with_pairs_exchanged),
     ("wraps-differences", BACK, dequantizing(lambda _, x, zero: (x - zero) & 255)),
     ("leaves-out-zero-points", BACK, dequantizing(lambda _, x, zero: x)),
     (
