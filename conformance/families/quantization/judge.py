@@ -41,7 +41,7 @@ from conformance.families.quantization.wrongs import IN_OTHER_TENSORS, followed_
 from conformance.judging.asking import Ask, ask
 from conformance.judging.subject import Subject
 from conformance.judging.verdicts import answers_none, problem_of, script_of, without_answer
-from oracles.backend.replies import Answered, Declined, NoAnswer
+from oracles.backend.replies import Answered, Declined, NoAnswer, Reply
 from oracles.protocol import Bits, Mask
 from reports.counterexample.drawing import datum_with_value
 from reports.grading.divergences import index_of_simplest
@@ -233,9 +233,13 @@ def _are_wrong_alone(
     some = [wrong[at] for at in _spread(np.arange(len(wrong)))]
     replies = yield [AboutTensors(case, tensors_of_element(case, *each)) for each, _ in some]
     return all(
-        isinstance(reply, Answered) and reply.value[RESULT].reshape(-1)[0] == answer
-        for reply, (_, answer) in zip(replies, some, strict=True)
+        _is_answer(*each) for each in zip(replies, (answer for _, answer in some), strict=True)
     )
+
+
+def _is_answer(reply: Reply, answer: int) -> bool:
+    """Whether a reply about an element alone is one element, and this answer."""
+    return isinstance(reply, Answered) and reply.value[RESULT].reshape(-1).tolist() == [answer]
 
 
 def _spread(places: NDArray[np.intp]) -> NDArray[np.intp]:
@@ -339,7 +343,6 @@ def _script(subject: Subject, case: Case, answered: Sequence[_Answers]) -> Ask[s
     at = index_of_simplest(rules.source, each.elements.x, _mask(each, level))
     [element] = each.elements.at(np.array([at]))
     one = tensors_of_element(case, *element)
-    match (yield from ask(AboutTensors(case, one))):
-        case Answered(results) if results[RESULT].reshape(-1)[0] == each.answers[at]:
-            return (yield from script_of(subject, AboutTensors(case, one)))
+    if _is_answer((yield from ask(AboutTensors(case, one))), each.answers[at]):
+        return (yield from script_of(subject, AboutTensors(case, one)))
     return (yield from script_of(subject, AboutTensors(case, each.given.tensors)))

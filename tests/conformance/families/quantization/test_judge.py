@@ -464,6 +464,12 @@ def wrong_from(length: int) -> Quantize:
     return quantize
 
 
+def lost_alone(case: Case, tensors: Tensors) -> Mapping[str, Any]:
+    """As ``wrong_from``, but a tensor of one element is answered by an empty one."""
+    codes = wrong_from(8_192)(case, tensors)["y"]
+    return {"y": codes[:0] if codes.size == 1 else codes}
+
+
 def in_memory_order(case: Case, tensors: Tensors) -> Mapping[str, Any]:
     """Read the elements one after another in memory, ignoring the strides."""
     x = tensors["x"]
@@ -483,6 +489,7 @@ def with_scales_in_memory_order(case: Case, tensors: Tensors) -> Mapping[str, An
     [
         (TENSOR, wrong_from(16_384), "shape ("),
         (BACK, wrong_from(8_192), "shape ("),
+        (BACK, lost_alone, "shape ("),
         (TENSOR, in_memory_order, "steps ("),
         (ALONG_AXIS, in_memory_order, "dimensions in memory ("),
         (IN_BLOCKS, in_memory_order, "dimensions in memory ("),
