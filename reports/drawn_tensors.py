@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-DRAWS = 16
+DRAWS = 8
 """How many tensors are drawn for the casts of a pair at the tier ``quick``."""
 TIMES_GATE, TIMES_FULL = 10, 200
 """How many times as many tensors a gate draws, and the tier ``full``."""

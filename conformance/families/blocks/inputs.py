@@ -39,7 +39,7 @@ TIE_POWERS = (0, -9, 6)
 RANDOM_BLOCKS = 256
 GLOBALS = (0x3A800000, 0x3F800000, 0x3A83126F)
 """Global scales: 2^-10, 1 and about 0.001."""
-DRAWS = 4
+DRAWS = 2
 """Drawn tensors of a case, at the tier quick."""
 MORE_BLOCKS = 16
 """The most by which the drawn number of blocks in a row is multiplied."""

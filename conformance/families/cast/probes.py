@@ -52,7 +52,7 @@ AROUND_BLOCKS = tuple(block + beside for block in (128, 256, 512) for beside in 
 LISTED_TURNS, KIND_TURNS, THREAD_TURNS = 8, 3, 8
 """At the tier quick one listed probe in so many is asked with a seed; one of the layouts of all
 inputs, or memory that is used again, or other casts before; tensors of two threads at once."""
-DRAWS_OF_CALL, DRAWS_OF_ROAD = 2 * DRAWS, 6
+DRAWS_OF_CALL, DRAWS_OF_ROAD = 2 * DRAWS, 3
 """Tensors that are drawn at the tier quick for a pair that has only calls, and for each further
 road of a pair and each further form of its calls."""
 OFTEN = 12

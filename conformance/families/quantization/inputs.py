@@ -388,7 +388,7 @@ def _picked(shape: Sequence[int], channels: NDArray[np.intp], values: Bits) -> B
     return np.broadcast_to(_along(shape, values.reshape(-1)[channels]), shape)
 
 
-DRAWS = 6
+DRAWS = 3
 """Drawn tensors of a case, at the tier quick."""
 MORE_BLOCKS = 16
 """The largest factor by which the axis of a drawn shape is lengthened, in blocks."""
