@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Iterable
 from difflib import get_close_matches
 from pathlib import Path
@@ -49,3 +51,13 @@ def closest(word: str, known: Iterable[str]) -> str | None:
     """Return the most similar known word, or None if no word is similar."""
     matches = get_close_matches(word, list(known), n=1, cutoff=0.5)
     return matches[0] if matches else None
+
+
+def require_regular(path: str | Path) -> None:
+    """Raise CastigateError if a pipe, a socket or a device is at a path: reading one may never end.
+
+    A folder passes; reading it fails at once. Raise OSError if nothing is there.
+    """
+    mode = os.stat(path).st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise CastigateError(f"{path} is a pipe or a device; give the name of a file")

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from reports.gate.canonical_json import canonical_bytes
-from specs.errors import CastigateError
-from specs.regular_file import require_regular
+from specs.errors import CastigateError, require_regular
 
 ALGORITHM = "ed25519"
 HEX = re.compile("(?:[0-9a-f]{2})+")

@@ -14,8 +14,7 @@ from shutil import rmtree
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
-from specs.errors import CastigateError
-from specs.regular_file import require_regular
+from specs.errors import CastigateError, require_regular
 
 if TYPE_CHECKING:
     from reports.run_store.object_store import ObjectStore

@@ -19,9 +19,8 @@ from typing import Annotated, NamedTuple
 
 from pydantic import BeforeValidator, WithJsonSchema
 
-from specs.errors import CastigateError, DocumentError
+from specs.errors import CastigateError, DocumentError, require_regular
 from specs.model.strict_model import StrictModel
-from specs.regular_file import require_regular
 
 RANGE = re.compile(r"([1-9][0-9]{0,5})(?:-([1-9][0-9]{0,5}))?")
 NO_LINES = "none"

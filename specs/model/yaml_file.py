@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from specs.errors import DocumentError, Location, error_at
+from specs.errors import DocumentError, Location, error_at, require_regular
 from specs.model.cache import CacheEntry, cache_entry
-from specs.regular_file import require_regular
 
 PACKAGES = Path(__file__).parents[2]
 """The folder of Castigate's packages: a file in it is parsed once per machine, and then cached."""

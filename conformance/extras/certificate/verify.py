@@ -31,11 +31,10 @@ from reports.gate.policy import CLAIMED, policy_named
 from reports.gate.signing import load_public_key
 from reports.run_store.open_run import open_run
 from reports.run_store.store import LOG, RunStore
-from specs.errors import CastigateError
+from specs.errors import CastigateError, require_regular
 from specs.house_rules import HouseRules
 from specs.json_source import MAX_BYTES
 from specs.plain_text import plain_line
-from specs.regular_file import require_regular
 from specs.selection import house_rules_for
 
 
