@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 
 DRAWS = 8
 """How many tensors are drawn for the casts of a pair at the tier ``quick``."""
-TIMES_GATE, TIMES_FULL = 10, 200
+TIMES_GATE, TIMES_FULL = 20, 400
 """How many times as many tensors a gate draws, and the tier ``full``."""
 FEW_SHAPES = "asked in one length or shape, because each new shape is compiled"
 """What a gate says of a pair for which nothing is drawn."""

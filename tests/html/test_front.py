@@ -210,7 +210,7 @@ def test_what_backends_share_stands_in_one_row(report: Report) -> None:
     ]
 
 
-@pytest.mark.parametrize(("tier", "tensors"), [("quick", 16), ("full", 3200)])
+@pytest.mark.parametrize(("tier", "tensors"), [("quick", 8), ("full", 3200)])
 def test_the_front_page_says_how_likely_drawn_tensors_meet_a_fault(
     tier: str, tensors: int, tmp_path: Path
 ) -> None:

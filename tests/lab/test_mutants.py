@@ -94,6 +94,8 @@ def test_only_the_case_itself_is_wrong_if_the_name_says_so() -> None:
     assert whole.cast(saturating, two).tolist() == [0x3C]
 
 
+MOST_SEEDS = 7
+"""A mutant must be found with one of so many seeds; most are with the first."""
 FOUND = {
     "ties-toward-zero@onnx-cast:25/float8e5m2/float4e2m1": "values",
     f"drops-the-lowest-bit@{HALF}": "values",
@@ -125,7 +127,7 @@ FOUND = {
         (
             f"always-zero+{condition}@{HALF}"
             for condition in (
-                "steps-beyond-a-byte",
+                "wide-steps",
                 "rows-backwards",
                 "after-another-layout",
                 "after-a-wider-source",
@@ -143,9 +145,10 @@ FOUND = {
 @pytest.mark.parametrize("name", FOUND)
 def test_a_mutant_is_found_by_the_check_for_its_kind(name: str) -> None:
     assert has_witness(mutant_named(name))
-    # A fault of one pair is met by chance at the tier quick, and by a gate, which draws more.
-    found = judge_mutant(name, as_a_gate=FOUND[name] == "invariances")
-    assert found.killed_by == FOUND[name], found
+    # A fault of one pair that needs certain tensors is met by chance, best in gates.
+    as_a_gate = FOUND[name] in ("invariances", "bits and shapes")
+    found = (judge_mutant(name, seed, as_a_gate=as_a_gate).killed_by for seed in range(MOST_SEEDS))
+    assert next(filter(None, found), "") == FOUND[name]
 
 
 def test_a_mutant_that_only_a_minute_brings_out_survives() -> None:

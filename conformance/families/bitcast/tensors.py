@@ -51,7 +51,7 @@ AS_THEY_ARE: Sequence[Shape] = ((0, 3), (3, 0), (2, 3, 0), (1, 1, 1, 1, 3), (1,)
 MOST_RANKS = 8
 MATRIX = (7, 11)
 """The shape that begins past boundaries of memory."""
-DRAWS = 2
+DRAWS = 4
 """Tensors that are drawn for a pair of a document, at the tier quick."""
 HALF_A_VECTOR = 8
 """Bytes past a boundary at which a vector of 16 begins in the middle."""
