@@ -146,7 +146,10 @@ def judge_blocks(subject: Subject, case: Case) -> Ask[Judgement]:
         if all((wrong.result, wrong.answer.rule) != _broken(each) for each in problems):
             shown = yield from _smallest(case, wrong)
             of_fault = yield from _script(subject, case, shown)
-            fault = BlockFault(wrong, shown, _followed(wrong, every) or (IN_OTHER_TENSORS,))
+            # Most faults of drawn tensors have no mechanism, which a small one shows sooner.
+            least = min((each for each, _ in wrong.at), key=lambda each: each.x.size)
+            followed = _followed(wrong, [least]) and _followed(wrong, every)
+            fault = BlockFault(wrong, shown, followed or (IN_OTHER_TENSORS,))
             where = " and ".join(each.where for each, _ in wrong.at[:MOST_SHOWN])
             problem = _problem(fault, drawn)
             problems.append(replace(problem, script=of_fault, where=f"only {where}"))
