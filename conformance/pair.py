@@ -125,9 +125,9 @@ CHECKS: Mapping[str, Check] = {INVARIANCES: _invariances, VARIANTS: _roads, CHAI
 def _waiting_for_turns(subject: Subject, cases: Sequence[Case]) -> dict[Case, Case]:
     """Return the cases that this seed does not ask, each with the case that it repeats.
 
-    Of cases that repeat each other that one is asked with every seed which the backend claims,
-    which is of the document that others follow, and which has its newest version. An example of a
-    page stands for itself.
+    Of cases that repeat each other, one is asked with every seed: first of all one that the backend
+    claims, then one of the document that the others follow, then one of its newest version. An
+    example of a page repeats none.
     """
     settings = subject.settings
     if not settings.has_turns:

@@ -1,9 +1,11 @@
-"""What each kind of tensors costs, and which mutants it alone kills: ``python -m lab.probe_worth``.
+"""Measures what each kind of tensors costs, and counts the mutants that it alone kills.
+
+``python -m lab.probe_worth`` prints the table.
 
 A kind's **price** is the processor time that pairs take longer if it is asked. Its **worth** is the
 number of mutants (``lab/mutants``) that are killed with it and survive without it. Both are counted
-as if its turn had come in every pair. By these two figures the kinds take turns
-(``conformance/families/cast/probes.py``): what costs much and kills little is asked less often.
+as if its turn had come in every pair. These two figures are to decide how often each kind is asked
+(``conformance/families/cast/probes.py``): less often if it costs much and kills little.
 """
 
 from __future__ import annotations

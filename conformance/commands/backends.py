@@ -25,10 +25,10 @@ WIDTH = 96
 
 @dataclass(frozen=True)
 class BackendDescription:
-    """What a loaded backend supports, or in ``reason`` why it could not be loaded.
+    """Describes what a backend supports; ``reason`` says why one could not be loaded.
 
-    Its version is None then. ``smoke`` pairs each dtype that fails the smoke check with what is
-    wrong. The fields are the keys of ``castigate backends NAME --json``.
+    The version of such a backend is None. ``smoke`` pairs each dtype that fails the smoke check
+    with what is wrong. The fields are the keys of ``castigate backends NAME --json``.
     """
 
     name: str

@@ -259,7 +259,9 @@ def _crash_as_exception() -> Iterator[None]:
 
 MESSAGE_BYTES = 1 << 24
 COMPARED_BYTES = 1 << 16
-"""Equal tensors of up to so many bytes are sent once; larger ones and texts only if one object."""
+"""A message has equal tensors of up to so many bytes once.
+
+Larger tensors and texts are not compared: it has them once only if they are the same object."""
 
 
 @dataclass

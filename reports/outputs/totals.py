@@ -79,7 +79,7 @@ class PairTotals:
 
 
 LEFT_TO_OTHERS = (
-    "not-run: another version asks the same; each --seed asks a seventh of them, --tier full all"
+    "not-run: another version is asked; each --seed asks a seventh of them, --tier full all"
 )
 
 

@@ -1,4 +1,4 @@
-"""What a time limit leaves undone is stored as `not-run`: cases, checks, and parts of sweeps."""
+"""A run whose time is over stores `not-run` for the cases, checks and parts of sweeps left."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ def test_of_two_rows_no_name_and_sentences_are_the_same(case: Case) -> None:
 
 
 def test_each_row_is_wrong_somewhere_and_told_from_every_other_by_some_input() -> None:
-    """Of rows that are alike the first stands for all, so that others may answer the same."""
+    """Of rows with equal ``alike`` only the first must differ from all other rows."""
     wrong, told, together = set(), set(), set()
     for case in CASES:
         given = given_in(case)

@@ -65,7 +65,10 @@ def build(
 
 
 def compiler_for(target: CodecTarget) -> tuple[list[str], list[str]]:
-    """Return the compiler's command and the user's flags; raise CastigateError if there is none."""
+    """Return the compiler's command and the user's flags.
+
+    Raise CastigateError if no compiler is found.
+    """
     variable, flags, known = COMPILERS[target.is_cplusplus]
     named = shlex.split(os.environ.get(variable, ""))
     found = [path for name in ([*named[:1]] or known) if (path := shutil.which(name))]

@@ -118,7 +118,7 @@ def _without_unfilled(ruling: BitcastRuling, bits: Patterns) -> Patterns | None:
 def _in_memory_order(ruling: BitcastRuling, bits: Patterns) -> Patterns:
     """Return the bitcast of the elements as they lie in memory, without the gaps between them.
 
-    Repeated elements, which lie there once, are taken as they should.
+    If elements are repeated, so that they lie there once, the bitcast is right.
     """
     if 0 in bits.strides:
         return by_integer(ruling, bits)
@@ -229,7 +229,7 @@ WRONGS = (
 """The mechanisms that are tried; of two that explain equally many failures a finding names the
 first."""
 CONVERTS = "converts-values"
-"""The finding of bitcasts that do what a cast does, by any behavior that is no constant."""
+"""Names the finding of bitcasts that answer as a behavior of casts does; constants do not count."""
 
 
 class ShapeRule(NamedTuple):

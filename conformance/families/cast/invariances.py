@@ -233,7 +233,7 @@ class Invariances:
         return turn_of(self.pair, kind, settings.seed, turns)
 
     def _has_turn(self, kind: str, turns: int) -> bool:
-        """Whether to ask a kind of tensors now, which one in ``turns`` seeds asks, or always."""
+        """Whether to ask a kind of tensors that one in ``turns`` seeds asks, or a gate always."""
         return not self._turn(kind, turns)
 
     def _judged(
@@ -461,7 +461,7 @@ def _plan(row: Baseline, chosen: Iterable[Probe]) -> ProbePlan:
 
 @lru_cache(PLANS_KEPT)
 def _listed_plan(count: int, few_of: str, turn: int | None, kept: _Kept) -> ProbePlan:
-    """Plan a shuffled row and each of the listed probes whose turn it is; all if it is None.
+    """Plan a shuffled row and the listed probes whose turn it is; all of these if it is None.
 
     If ``few_of`` names a pair, plan only a few probes of its one shape. Those that ``kept`` does
     not keep are left out.

@@ -4,10 +4,10 @@ Listed is what no draw meets often enough: every length up to that of some vecto
 every position, every input alone and in rows of itself, any two inputs side by side. The others are
 drawn (``conformance/judging/space.py``), other ones for each pair, version and seed.
 
-Besides draws, which each seed asks of each pair, there are kinds that cost as much and show less:
+Besides draws, which each seed asks of each pair, there are other kinds, which together cost more:
 the listed tensors, all inputs in three layouts, memory that is used again, other casts before, two
 threads. At the tier quick they *take turns*: each is asked with one of a few consecutive seeds, so
-that a week of nights asks them all, and each night asks some pairs of every kernel.
+that eight nights ask them all of a pair, and each night asks some pairs of every kernel.
 
 Between two tensors of a pair come casts of other pairs, and a bitcast of its own. A run asks pair
 after pair, so a backend that keeps something under a key without the dtype (a compiled kernel, a
@@ -50,8 +50,11 @@ SHUFFLED = 64
 AROUND_BLOCKS = tuple(block + beside for block in (128, 256, 512) for beside in (-1, 0, 1))
 """Lengths at which loops over blocks of vectors begin and end."""
 LISTED_TURNS, KIND_TURNS, THREAD_TURNS = 8, 3, 8
-"""At the tier quick one listed probe in so many is asked with a seed; one of the layouts of all
-inputs, or memory that is used again, or other casts before; tensors of two threads at once."""
+"""How many consecutive seeds of the tier quick ask all tensors of a kind, of each pair.
+
+The first is of the listed tensors, of which each seed asks a share. The second is of the layouts of
+all inputs, of which each seed asks one, and of used memory and casts before, which one seed asks.
+The third is of two threads, which one seed asks."""
 DRAWS_OF_CALL, DRAWS_OF_ROAD = 2 * DRAWS, 3
 """Tensors that are drawn at the tier quick for a pair that has only calls, and for each further
 road of a pair and each further form of its calls."""

@@ -42,4 +42,4 @@ RANGES: tuple[WrongRange, ...] = (
     ),
     *map(_whole_vectors, (64, 32, 16, 8, 4)),
 )
-"""Of two that explain equally many scales a finding names the first."""
+"""The wrong ranges that are tried; of two that explain as many scales a finding names the first."""

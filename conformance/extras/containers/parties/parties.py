@@ -17,7 +17,10 @@ TEXT = "text"
 
 @dataclass(frozen=True)
 class BuiltinParty:
-    """Where a party's class is, and the package that it uses; the latter is empty for none."""
+    """The module and the name of a party's class, and the package that it uses.
+
+    The package is empty if the party uses none.
+    """
 
     module: str
     attribute: str
