@@ -75,7 +75,7 @@ SLOW = re.compile(r"^loading .* takes over \d+ s; waiting for up to \d+ s\n", re
 """Lines that a command prints in addition if the machine is busy."""
 LANGUAGES = {"console", "json", "mermaid", "python", "sh", "text", "yaml"}
 PYTEST_HERE = (
-    *("-p", "no:castigate", "-p", "castigate_entry", "-p", "no:cacheprovider"),
+    *("-p", "castigate", "-p", "no:cacheprovider"),
     *("--capture=sys", "-W", "ignore::pytest.PytestAssertRewriteWarning"),
 )
 """The suite's plugin from this checkout, even where another one is installed."""

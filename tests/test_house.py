@@ -60,7 +60,7 @@ def test_a_floor_imports_only_itself_and_floors_below(floor: str) -> None:
     assert wrong == []
 
 
-@pytest.mark.parametrize("floor", [*FLOORS, "castigate_entry.py"])
+@pytest.mark.parametrize("floor", [*FLOORS, "castigate.py"])
 def test_the_product_never_imports_the_lab(floor: str) -> None:
     files = files_of(floor) or [ROOT / floor]
     parts = {module.partition(".")[0] for path in files for module in imports(path)}
@@ -133,7 +133,7 @@ def test_only_the_list_of_extras_names_an_extra() -> None:
 def test_a_report_imports_no_extra_that_has_nothing_to_show(tmp_path: Path) -> None:
     run = planted_run(tmp_path / "run", backends=["ort"], of=[case_named(HALF)])
     code = (
-        "import sys, castigate_entry\ntry:\n    castigate_entry.main()\nfinally:\n"
+        "import sys, castigate\ntry:\n    castigate.main()\nfinally:\n"
         "    print(*(name for name in sys.modules if name.startswith('conformance.extras.')))"
     )
     asked = [sys.executable, "-c", code, "report", run, f"--out={tmp_path / 'site'}"]

@@ -17,7 +17,7 @@ from reports.suite_digest import suite_digest
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = {"specs", "oracles", "reports", "conformance"}
-ENTRY = "castigate_entry.py"
+ENTRY = "castigate.py"
 COMMAND = "from conformance.commands.main import main; main()"
 
 

@@ -18,7 +18,7 @@ from lab.benchmarks.options import number
 
 HOST = "127.0.0.1"
 DOCUMENT = "onnx-cast:25"
-RUN = "import sys; from castigate_entry import main; sys.exit(main())"
+RUN = "import sys; from castigate import main; sys.exit(main())"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -31,8 +31,8 @@ import importlib, os, signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
 def stop(name): os.kill(os.getpid(), signal.{signal})
 importlib.import_module = stop
-import castigate_entry
-castigate_entry.main()
+import castigate
+castigate.main()
 """
 RAISING = "import conformance.commands.main as main; main.build_app = lambda _: {}; "
 
@@ -59,9 +59,9 @@ class Last:
     def __del__(self, stop=stop): stop()
 signal_number = signal.{signal}
 sys.argv = ["castigate", "--version"]
-import castigate_entry
+import castigate
 {before}
-castigate_entry.main()
+castigate.main()
 """
 AFTER_THE_RESULT = {
     "by the command's last function": (

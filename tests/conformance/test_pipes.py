@@ -86,7 +86,7 @@ def test_the_exit_code_is_that_of_the_result_if_streams_are_closed(
 
 
 def test_a_hidden_package_is_code_2_if_stderr_is_closed() -> None:
-    code = "import castigate_entry as entry; entry.hidden_package = lambda: 'no'; entry.main()"
+    code = "import castigate as entry; entry.hidden_package = lambda: 'no'; entry.main()"
     assert in_shell(code, streams="2>&-") == (2, "", "")
 
 

@@ -15,7 +15,7 @@ from specs import VERSION
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("specs", "oracles", "reports", "conformance")
-ENTRY = "castigate_entry"
+ENTRY = "castigate"
 CASE = "onnx-cast:25/float16/float32"
 SUITE = ["--pyargs", "conformance", "--backend=reference"]
 FEW = ["--document=pypto-cast:0.2", "-k", "pypto-cast:0.2/int8/int16", "-q"]
