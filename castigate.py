@@ -1,4 +1,12 @@
-"""Entry points of the command ``castigate`` and of the pytest plugin.
+"""Check casts and bitcasts from Python; and the entry points of the command and of pytest.
+
+    >>> import castigate as cg
+    >>> cg.cast([0.1, 465, float("nan")], "fp32", "e4m3fn")
+    array([0.101562, 448, nan], dtype='float8_e4m3fn')
+
+The functions below are Castigate's programming interface; the packages ``specs``, ``oracles``,
+``reports`` and ``conformance`` are internal. Whatever is wrong with an argument raises
+``CastigateError``, whose message is one line; wrong numbers raise nothing, but are in the result.
 
 Every pytest in an environment that has castigate loads this module, in projects too that have
 packages of their own named like castigate's. So it imports none of castigate's packages until one
@@ -7,26 +15,199 @@ is needed, and checks first that Python finds castigate's and not the project's.
 
 from __future__ import annotations
 
-import atexit
-import importlib
 import os
-import signal
 import sys
-from collections.abc import Generator, Iterable
-from contextlib import suppress
-from pathlib import Path
-from typing import TYPE_CHECKING
 
-# Not from pytest, which the command need not load.
-from pluggy import HookimplMarker
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # Most programs that load this module need no types, and typing costs time.
+    from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+    from pathlib import Path
+    from typing import Any
 
-if TYPE_CHECKING:
     import pytest
+    from numpy.typing import NDArray
+
+    from conformance.api.questions import DocumentRow, Explanation, FormatRow, Rows, Run
+    from conformance.api.results import Result
+    from conformance.extras.portable.agreement import Agreement
+    from specs.errors import CastigateError as CastigateError
+
+__all__ = [
+    "CastigateError",
+    "bitcast",
+    "cast",
+    "check",
+    "documents",
+    "explain",
+    "formats",
+    "judge",
+    "portable",
+    "run",
+]
 
 PACKAGES = ("specs", "oracles", "reports", "conformance")
 SUITE = "conformance"
-HERE = Path(__file__).parent
-hookimpl = HookimplMarker("pytest")
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def cast(
+    values: object,
+    source: object,
+    target: object,
+    *,
+    document: str | None = None,
+    mode: Mapping[str, object] | None = None,
+    bits: bool = False,
+) -> NDArray[Any]:
+    """Convert numbers exactly, as a document or a yardstick says.
+
+    ``source`` and ``target`` are dtypes in any framework's spelling. ``values`` are an array, a
+    tensor of torch, a list or one number; what is no value of ``source`` is rounded to the nearest.
+    An unsigned array of the width of a float holds its patterns. ``document`` is a document such as
+    ``onnx-cast`` or ``onnx-cast:25``, and ``mode`` chooses values of its parameters, as in
+    ``{"saturate": 0}``. Without it a yardstick decides: numbers round to nearest, ties to even, and
+    those beyond the range of a float of eight bits or less are clamped. Returns an array of numpy's
+    or ml_dtypes' dtype, or with ``bits`` its patterns. Raises CastigateError where no single answer
+    is right, such as for 300 to int8.
+    """
+    return _function("answers:cast")(values, source, target, document, mode, bits)  # type: ignore[no-any-return]
+
+
+def bitcast(
+    values: object,
+    source: object,
+    target: object,
+    *,
+    document: str | None = None,
+    bits: bool = False,
+) -> NDArray[Any]:
+    """Read the bits of numbers as another dtype.
+
+    Dtypes of different widths need a document such as ``torch-view``, which says what shape the
+    result has. Arguments and result are otherwise as in ``cast``.
+    """
+    return _function("questions:bitcast")(values, source, target, document, bits)  # type: ignore[no-any-return]
+
+
+def explain(
+    value: object,
+    source: object,
+    target: object,
+    *,
+    document: str | None = None,
+    backends: Sequence[str] = (),
+) -> Explanation:
+    """Say what documents allow for a value, and what frameworks answer.
+
+    ``value`` is a number, or a text such as ``0x1.8p3``, ``-inf`` or the pattern ``0x7fc00000``.
+    The answers of frameworks are recorded, so that none need be installed; ``backends`` are asked.
+    """
+    return _function("questions:explain")(value, source, target, document, backends)  # type: ignore[no-any-return]
+
+
+def check(
+    function: Callable[[NDArray[Any]], object],
+    source: object,
+    target: object,
+    *,
+    document: str | None = None,
+    mode: Mapping[str, object] | None = None,
+    every: bool = False,
+) -> Result:
+    """Ask your own function telling inputs, and judge its answers; a Result is false if some fail.
+
+    The function takes one row of inputs, and returns as many answers: numbers, or patterns as
+    unsigned integers. With ``every`` all inputs are asked of sources of up to 32 bits, in a minute
+    or so. Which rules decide is as in ``cast``.
+    """
+    return _function("answers:check")(function, source, target, document, mode, every)  # type: ignore[no-any-return]
+
+
+def judge(
+    inputs: object,
+    answers: object,
+    source: object = None,
+    target: object = None,
+    *,
+    document: str | None = None,
+    mode: Mapping[str, object] | None = None,
+) -> Result:
+    """Judge answers that are recorded in arrays; dtypes that are None are those of the arrays.
+
+    Which rules decide is as in ``cast``.
+    """
+    judged = _function("answers:judge")
+    return judged(inputs, answers, source, target, document, mode, "answers")  # type: ignore[no-any-return]
+
+
+def portable(
+    *backends: str, pair: str, documents: Sequence[str] = (), every: bool = False
+) -> Agreement:
+    """Say on which values backends agree, as ranges, and what each does elsewhere.
+
+    ``pair`` is two dtypes such as ``bf16/e4m3fn``. Documents that are named must allow the answers
+    too. With ``every`` all inputs of a 32-bit source are asked.
+    """
+    return _extra("portable")(backends, pair, documents, every)  # type: ignore[no-any-return]
+
+
+def run(
+    *backends: str,
+    documents: Sequence[str] = (),
+    sources: Sequence[object] = (),
+    targets: Sequence[object] = (),
+    tier: str = "quick",
+    out: str | None = None,
+) -> Run:
+    """Run cases against backends, as the command ``castigate run`` does.
+
+    Without ``documents`` all are asked, without ``out`` the run is stored in a temporary folder.
+    """
+    return _function("questions:run")(backends, documents, sources, targets, tier, out)  # type: ignore[no-any-return]
+
+
+def documents() -> Rows[DocumentRow]:
+    """List the documents that Castigate encodes."""
+    return _function("questions:document_rows")()  # type: ignore[no-any-return]
+
+
+def formats() -> Rows[FormatRow]:
+    """List the dtypes that Castigate knows."""
+    return _function("questions:format_rows")()  # type: ignore[no-any-return]
+
+
+def _function(name: str) -> Callable[..., Any]:
+    """Import a function of ``conformance.api``; raise ImportError if a package is hidden."""
+    if problem := hidden_package():
+        raise ImportError(f"castigate: {problem}")
+    function: Callable[..., Any] = _resolve(f"conformance.api.{name}")
+    return function
+
+
+def _extra(name: str) -> Callable[..., Any]:
+    """Import the function of this name that an extra brings."""
+    if problem := hidden_package():
+        raise ImportError(f"castigate: {problem}")
+    function: Callable[..., Any] = _resolve(_resolve("conformance.extras:FUNCTIONS")[name])
+    return function
+
+
+def _resolve(name: str) -> Any:
+    from pkgutil import resolve_name
+
+    return resolve_name(name)
+
+
+def __getattr__(name: str) -> Any:
+    """Return what costs an import: the class of errors, the version, and the plugin of pytest."""
+    match name:
+        case "CastigateError":
+            return _resolve("specs.errors:CastigateError")
+        case "__version__":
+            return _resolve("specs:VERSION")
+        case "pytest_plugin":
+            return _pytest_plugin()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def main() -> None:
@@ -35,10 +216,10 @@ def main() -> None:
     if problem := hidden_package():
         _complain(problem)
         sys.exit(2)
-    importlib.import_module("conformance.commands.main").main()
+    _resolve("conformance.commands.main").main()
 
 
-ENDINGS = {signal.SIGINT: ("interrupted", 130), signal.SIGTERM: ("terminated", 143)}
+ENDINGS = {"SIGINT": ("interrupted", 130), "SIGTERM": ("terminated", 143)}
 """The line that is printed on each signal, and the exit code."""
 
 
@@ -49,9 +230,12 @@ def _handle_signals() -> None:
     But a module that is being imported might catch an exception, and when Python ends nothing
     handles one.
     """
+    import atexit
+    import signal
+
     taken = [
         number
-        for number in ENDINGS
+        for number in map(signal.Signals.__getitem__, ENDINGS)
         if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler)
     ]
     for number in taken:
@@ -62,12 +246,16 @@ def _handle_signals() -> None:
 
 
 def _end_at_once(number: int, frame: object) -> None:
-    line, code = ENDINGS[signal.Signals(number)]
+    import signal
+
+    line, code = ENDINGS[signal.Signals(number).name]
     _complain(line)
     os._exit(code)
 
 
-def _ignore_signals(numbers: Iterable[signal.Signals]) -> None:
+def _ignore_signals(numbers: Iterable[int]) -> None:
+    import signal
+
     for number in numbers:
         signal.signal(number, signal.SIG_IGN)
 
@@ -75,36 +263,63 @@ def _ignore_signals(numbers: Iterable[signal.Signals]) -> None:
 def _complain(message: str) -> None:
     """Print a message on stderr, or nothing if that is closed: the exit code says the same."""
     if sys.stderr is not None:
-        with suppress(OSError):
+        try:
             sys.stderr.write(f"castigate: {message}\n")
             sys.stderr.flush()
+        except OSError:
+            return
 
 
-@hookimpl(wrapper=True)
-def pytest_load_initial_conftests(
-    early_config: pytest.Config, parser: pytest.Parser, args: list[str]
-) -> Generator[None, object, object]:
+def _pytest_plugin() -> object:
+    """Return the plugin: the fixture ``castigate``, and the suite if an argument names it."""
+    import pytest
+
+    class CastigatePlugin:
+        """What every pytest gets in an environment that has castigate."""
+
+        @pytest.fixture(name="castigate")
+        def api(self) -> Any:
+            """Return the module ``castigate``, to check casts in a test."""
+            return sys.modules[__name__]
+
+        @pytest.hookimpl(wrapper=True)
+        def pytest_load_initial_conftests(
+            self, early_config: pytest.Config, parser: pytest.Parser, args: list[str]
+        ) -> Generator[None, object, object]:
+            """Register the suite's plugin if an argument names the suite."""
+            # After the conftest.py files: they may import packages, or add to sys.path.
+            result = yield
+            _register_suite(early_config, parser, args)
+            return result
+
+    return CastigatePlugin()
+
+
+def _register_suite(config: pytest.Config, parser: pytest.Parser, args: list[str]) -> None:
     """Register the suite's plugin if an argument names the suite.
 
-    Raises pytest.UsageError if the suite is meant, but another package hides one of castigate's.
+    Raises pytest.UsageError if the suite is meant, but another package hides one of castigate's, or
+    if only ``--backend`` tells that it may be meant.
     """
-    # After the conftest.py files: they may import a project's packages, or add to sys.path.
-    result = yield
-    known = early_config.known_args_namespace
+    import pytest
+
+    known = config.known_args_namespace
     names = [str(argument).partition("::")[0] for argument in known.file_or_dir]
     is_named_by_path = any(_is_path_of_suite(name) for name in names)
     if not is_named_by_path and not (known.pyargs and any(map(_is_module_of_suite, names))):
-        return result
+        if any(word.startswith("--backend") for word in args) and _lacks_backend(parser, args):
+            raise pytest.UsageError(
+                "castigate: --backend judges a backend by the suite; name it: pytest --pyargs"
+                " conformance --backend=…"
+            )
+        return
     problem = hidden_package()
     if not problem:
-        plugin = importlib.import_module("conformance.pytest_plugin.plugin")
-        early_config.pluginmanager.register(plugin, "castigate-suite")
+        plugin = _resolve("conformance.pytest_plugin.plugin")
+        config.pluginmanager.register(plugin, "castigate-suite")
     # `--pyargs conformance` may mean the tests of a project that has a package of this name.
     elif is_named_by_path or not _hiding(SUITE) or _lacks_backend(parser, args):
-        import pytest
-
         raise pytest.UsageError(f"castigate: {problem}")
-    return result
 
 
 def hidden_package() -> str:
@@ -125,7 +340,9 @@ def _hiding(package: str) -> list[Path]:
 
     They are imported already, or a new process would import them.
     """
-    own = HERE / package / "__init__.py"
+    from pathlib import Path
+
+    own = Path(HERE, package, "__init__.py")
     found = [Path(path) for path in (_imported(package), _importable(package)) if path]
     return [path for path in found if not (path == own or (path.exists() and path.samefile(own)))]
 
@@ -160,7 +377,9 @@ def _is_module_of_suite(name: str) -> bool:
 
 
 def _is_path_of_suite(name: str) -> bool:
-    path, suite = Path(name).resolve(), (HERE / SUITE).resolve()
+    from pathlib import Path
+
+    path, suite = Path(name).resolve(), Path(HERE, SUITE).resolve()
     return path == suite or suite in path.parents
 
 

@@ -16,13 +16,14 @@ from conformance.commands.options import BackendOption, PythonOption, RulesOptio
 from conformance.driver import drive
 from conformance.families import explain_of, family_of, sentence_of, several_of
 from conformance.families.cast.explanation import case_of_input, conflict_lines, note_lines
-from conformance.families.cast.pair_comparison import most_telling, pair_lines
+from conformance.families.cast.pair_comparison import most_telling, pair_lines, recorded_answers
 from conformance.families.family import QUESTION_HELP, SCALE_HELP, WITH_SCALES, WrittenQuestion
 from conformance.judging.asking import Ask
 from oracles.backend.client import Client
 from oracles.backend.launch_config import DEFAULT_TIMEOUT, launch_configs
 from oracles.backend.loading import load_all
 from oracles.registry import Backend
+from reports.behaviors.known_answers import outdated
 from specs.cases import Case
 from specs.errors import CastigateError
 from specs.questions import read_question
@@ -86,7 +87,9 @@ def explain_command(
         return
     cases, inputs, is_open = read_question(words)
     cases = [*cases, *decided_by(cases, rules or ())]
-    configs = launch_configs(backend or (), python or (), timeout)
+    # Of what the table of known answers has, an installed framework of another version is asked.
+    named = backend or (outdated() if is_open else [])
+    configs = launch_configs(named, python or (), timeout)
     with ExitStack() as stack:
         backends = load_all(stack, configs)
         case = cases[0]
@@ -118,7 +121,8 @@ def explain_command(
         found = [[explained for explained, _ in of_input] for of_input in drawn]
         for of_input, explained, shown in zip(asked_of, found, drawn, strict=True):
             if is_open and not as_json:
-                typer.echo("\n".join(pair_lines(of_input, explained, backends)))
+                recorded = [] if backend else recorded_answers(of_input[0], explained[0], named)
+                typer.echo("\n".join(pair_lines(of_input, explained, backends, recorded)))
             else:
                 for each in shown:
                     _show(*each, as_json)
@@ -135,8 +139,8 @@ def explain_command(
             typer.echo("".join(f"{line}\n" for line in conflict_lines(case, broken)), nl=False)
         else:
             strictest = most_telling(asked_of[0], found[0])
-            named = [f"--backend={name}" for name in backend or ()]
-            command = shlex.join(["castigate", "explain", strictest.id, inputs[0], *named])
+            options = [f"--backend={name}" for name in backend or ()]
+            command = shlex.join(["castigate", "explain", strictest.id, inputs[0], *options])
             typer.echo(f"the rule and its clause: {command}")
         _report(refused)
 

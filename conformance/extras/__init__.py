@@ -37,7 +37,7 @@ class Addon:
     names the extra or ``shows`` returns true for the run. ``survey`` adds data to a night's run if
     a user names the extra; its arguments are the run's folder and the time limit of an answer.
     ``executor`` opens the pools of a run whose tasks are done on other machines; its first argument
-    is the address of their scheduler.
+    is the address of their scheduler. ``functions`` are those of ``castigate.py``, by name.
     """
 
     name: str
@@ -46,6 +46,7 @@ class Addon:
     shows: Callable[[RunStore], bool] = lambda _: False
     survey: str = ""
     executor: str = ""
+    functions: Mapping[str, str] = field(default_factory=dict)
 
 
 ADDONS = (
@@ -59,6 +60,7 @@ ADDONS = (
         },
         page="conformance.extras.portable.report_page:portability_page",
         shows=lambda run: len(run.record.backends) > 1,
+        functions={"portable": "conformance.extras.portable.agreement:agreement"},
     ),
     Addon(
         "containers",
@@ -126,6 +128,7 @@ ADDONS = (
 )
 """All extras, in the order of ``--help`` and of the pages of a report."""
 [EXECUTOR] = [each.executor for each in ADDONS if each.executor]
+FUNCTIONS = {name: function for each in ADDONS for name, function in each.functions.items()}
 WITH_PAGE = {each.name: each for each in ADDONS if each.page}
 
 

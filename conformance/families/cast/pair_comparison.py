@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from textwrap import TextWrapper, shorten
 from typing import Any, NamedTuple
 
@@ -10,80 +10,208 @@ from conformance.families.cast.recorded import grade_answer
 from oracles.reference import expect_by_exact
 from oracles.reference.expectations import Allowed
 from oracles.registry import Backend
-from reports.counterexample.drawing import complex_text
+from reports.behaviors.known_answers import known_answers
+from reports.counterexample.drawing import complex_text, value_text
 from reports.findings.finding_text import OUTCOME_WORDS, datum_words
 from reports.grading.allowed_answers import ALLOWED, NOT_RECOMMENDED, describe_allowed
 from specs.branches import Ruling
 from specs.calls import FORM, MEMBER
 from specs.cases import Case
-from specs.formats import format_named
+from specs.formats import Format, format_named
 from specs.outcomes import Anything, Rejected
 from specs.ruling import ruling
+from specs.selection import cases_of_pair
 
 WIDTH = 100
-"""Columns of a terminal; of a longer line, the part about backends moves below it."""
-LATER_LINES = TextWrapper(
-    width=WIDTH,
-    initial_indent=" " * 6,
-    subsequent_indent=" " * 6,
-    break_long_words=False,
-    break_on_hyphens=False,
+"""Columns of a terminal."""
+HEADING, LINE = (
+    TextWrapper(
+        width=WIDTH,
+        initial_indent=first,
+        subsequent_indent=" " * 4,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    for first in ("", "  ")
 )
+USUAL = ("onnx-cast:", "torch-tensor-to", "numpy-astype", "stablehlo-convert")
+"""Documents that people ask about most, which stand first."""
 ANY_VALUE = "any value"
 """Stands for an outcome of which a document leaves the value open, but requires an answer."""
 LEVELS = ("required", "recommended", "open")
 """How firmly a document decides one input, from the strictest."""
 
 
-class Line(NamedTuple):
-    """A document's name and modes, the level, what it allows, and which backends obey, in words."""
+class Recorded(NamedTuple):
+    """A framework's answer from the table of known answers, and which version gave it when."""
 
     name: str
+    version: str
+    date: str
+    code: int
+
+
+class Line(NamedTuple):
+    """The level at which documents decide, what they allow, and which backends obey, in words."""
+
     level: str
     allowed: str
-    backends: str
+    backends: str = ""
+
+
+ANYTHING = "anything"
+LEFT_OPEN = Line("open", ANYTHING)
+MOST_OPEN = 5
+"""The most documents that are named which leave an input open; of more, the others are counted."""
 
 
 def pair_lines(
-    cases: Sequence[Case], explained: Sequence[Mapping[str, Any]], backends: Sequence[Backend]
+    cases: Sequence[Case],
+    explained: Sequence[Mapping[str, Any]],
+    backends: Sequence[Backend],
+    recorded: Sequence[Recorded] = (),
 ) -> Iterator[str]:
-    """Yield a heading, a line or more per case, and the errors of backends.
+    """Yield a headline with every framework's answer, what documents allow, and errors of backends.
 
     ``explained`` has ``Explained.told`` of each case, for one and the same input, with ``answers``
-    by names of backends.
+    by names of backends. ``recorded`` are the answers of frameworks that are not asked.
     """
     pair, given = cases[0], explained[0]["input"]
-    yield f"{pair.source} to {pair.target} of {_in_words(pair.source, _shown(given))}"
-    lines = [_line(case, each, backends) for case, each in zip(cases, explained, strict=True)]
-    widths = [max(len(line[column]) for line in lines) for column in range(3)]
-    for *cells, doing in lines:
-        aligned = "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
-        if len(aligned) + len(doing) + 4 <= WIDTH:
-            yield f"  {aligned}  {doing}".rstrip()
-        else:
-            yield f"  {aligned}".rstrip()
-            yield from LATER_LINES.wrap(doing)
+    lines: dict[Line, list[str]] = {}
+    for case, each in zip(cases, explained, strict=True):
+        # All forms of a call give the same values, so the form is not shown.
+        modes = [f"{name}:{value}" for name, value in case.modes if name not in (FORM, MEMBER)]
+        name = " ".join([f"{case.document}:{case.version}", *modes])
+        lines.setdefault(_line(case, each, backends), []).append(name)
+    heading = f"{pair.source} to {pair.target} of {_in_words(pair.source, _shown(given))}"
+    yield from HEADING.wrap(f"{heading}: {_headline(cases, explained, backends, recorded, lines)}")
+    for line in sorted(lines, key=lambda each: (LEVELS.index(each.level), each == LEFT_OPEN)):
+        names = sorted(lines[line], key=is_foreign)
+        if line == LEFT_OPEN:
+            names = [*dict.fromkeys(each.partition(":")[0] for each in names)]
+            others = f" and {len(names) - MOST_OPEN} more" if len(names) > MOST_OPEN else ""
+            yield f"  left open by {', '.join(names[:MOST_OPEN])}{others}"
+            continue
+        told = f"{line.level}, {line.allowed}: {', '.join(names)}"
+        yield from LINE.wrap(f"{told}; {line.backends}" if line.backends else told)
     for message, names in _errors(cases, explained, backends).items():
         said = shorten(f"error of {', '.join(names)}: {message}", WIDTH - 2, placeholder=" …")
         yield f"  {said}"
+    if recorded:
+        versions = ", ".join(f"{each.name} {each.version}" for each in recorded)
+        yield from LINE.wrap(f"recorded {recorded[0].date}; --backend asks: {versions}")
+
+
+def _headline(
+    cases: Sequence[Case],
+    explained: Sequence[Mapping[str, Any]],
+    backends: Sequence[Backend],
+    recorded: Sequence[Recorded],
+    lines: Mapping[Line, Sequence[str]],
+) -> str:
+    """Return what frameworks answer, the most frequent answer first; else what documents say."""
+    found: dict[str, list[str]] = {}
+    for name, word in answers_by_framework(cases, explained, backends, recorded):
+        found.setdefault(word, []).append(name)
+    if found:
+        words = sorted(found, key=lambda word: -len(found[word]))
+        return "; ".join(f"{word} from {', '.join(found[word])}" for word in words)
+    best = min(lines, key=lambda each: LEVELS.index(each.level))
+    if best.level == "open":
+        return "no document decides it"
+    return f"{best.allowed} is {best.level} by {min(lines[best], key=is_foreign)}"
+
+
+def answers_by_framework(
+    cases: Sequence[Case],
+    explained: Sequence[Mapping[str, Any]],
+    backends: Sequence[Backend],
+    recorded: Sequence[Recorded],
+) -> Iterator[tuple[str, str]]:
+    """Yield each framework that answers with its answer in words, as ``_short`` writes it.
+
+    Of a backend this is the answer to the case that decides most strictly among those it answers;
+    if it gives errors only, it is ``an error``.
+    """
+    target = format_named(cases[0].target)
+    asked = sorted(
+        zip(cases, explained, strict=True),
+        key=lambda each: LEVELS.index(_level(_allowed(*each))),
+    )
+    for backend in backends:
+        given = [answer for case, each in asked for _, answer in _answers(case, each, [backend])]
+        values = [each for each in given if not _is_missing(each)]
+        if values:
+            yield backend.name, _short(target, _read(values[0]))
+        elif any("error" in each for each in given):
+            yield backend.name, "an error"
+    for known in recorded:
+        yield known.name, _short(target, known.code)
+
+
+def _is_missing(answer: Any) -> bool:
+    """Whether an answer in JSON is none: an error, a crash, or a cast that is not offered."""
+    return isinstance(answer, dict) and "text" not in answer
+
+
+def _short(target: Format, datum: int | str) -> str:
+    """Return an answer in as few characters as a person needs: its value, or NaN without payload.
+
+    A pattern without a value, of a complex number, stays a pattern.
+    """
+    if isinstance(datum, str):
+        return repr(datum)
+    if target.kind == "boolean" and datum in (0, 1):
+        return "true" if datum else "false"
+    value = value_text(target, datum).replace("INF", "infinity")
+    return "NaN" if "NaN" in value else value or _in_words(target.name, target.hexadecimal(datum))
+
+
+def is_foreign(name: str) -> bool:
+    """Sort key: documents of ONNX, torch and numpy first, because most people ask about these."""
+    return not name.startswith(USUAL)
+
+
+def recorded_answers(
+    case: Case, explained: Mapping[str, Any], asked: Collection[str]
+) -> list[Recorded]:
+    """Return the known answers of frameworks to the input of ``explained``, in default modes.
+
+    Those in ``asked`` are left out. Complex numbers and texts have none, nor have other modes than
+    a pair's default.
+    """
+    form, target = format_named(case.source), format_named(case.target)
+    is_default = case == cases_of_pair(case.document, case.version, form.name, target.name)[0]
+    if not (is_default and form.is_numeric and target.is_numeric):
+        return []
+    given = int(_read(explained["input"]))
+    return [
+        Recorded(name, each.public_version, each.date, code)
+        for name, each in known_answers().frameworks.items()
+        if name not in asked and (code := each.answer(form, target, given)) is not None
+    ]
 
 
 def most_telling(cases: Sequence[Case], explained: Sequence[Mapping[str, Any]]) -> Case:
-    """Return the case whose document decides the input most strictly; of several the first.
+    """Return the case whose document decides the input most strictly; of several a usual one.
 
-    ``explained`` has ``Explained.told`` of each case, for one and the same input.
+    An error tells less than a value. ``explained`` has ``Explained.told`` of each case, for one and
+    the same input.
     """
-    levels = (_level(_allowed(case, each)) for case, each in zip(cases, explained, strict=True))
-    ranks = [LEVELS.index(level) for level in levels]
-    return cases[ranks.index(min(ranks))]
+    ranked = []
+    for case, each in zip(cases, explained, strict=True):
+        allowed = _allowed(case, each)
+        is_error = isinstance(allowed.branch.outcome, Rejected)
+        ranked.append(((LEVELS.index(_level(allowed)), is_error, is_foreign(case.id)), case))
+    return min(ranked, key=lambda each: each[0])[1]
 
 
 def _line(case: Case, explained: Mapping[str, Any], backends: Sequence[Backend]) -> Line:
+    """Return the line of one document; of one that leaves the value open, without backends."""
     rules = ruling(case)
     given = _read(explained["input"])
     allowed = _allowed(case, explained)
-    # All forms of a call give the same values, so the form is not shown.
-    modes = [f"{name}:{value}" for name, value in case.modes if name not in (FORM, MEMBER)]
+    level = _level(allowed)
     doing: dict[str, list[str]] = {}
     for backend, answer in _answers(case, explained, backends):
         if words := _deed(rules, allowed, given, answer):
@@ -91,8 +219,9 @@ def _line(case: Case, explained: Mapping[str, Any], backends: Sequence[Backend])
     done = [words.format(", ".join(names)) for words, names in doing.items()]
     if backends and not done:
         done = ["no backend offers it"]
-    name = " ".join([f"{case.document}:{case.version}", *modes])
-    return Line(name, _level(allowed), _said(rules, allowed, given), "; ".join(done))
+    # Where anything is allowed, the headline has said what backends answer.
+    is_told = level != "open" or (rules.is_open and rules.answer_due is not None)
+    return Line(level, _said(rules, allowed, given), "; ".join(done) if is_told else "")
 
 
 def _answers(
@@ -102,8 +231,8 @@ def _answers(
     for backend in backends:
         answer = explained["answers"][backend.name]
         is_error = isinstance(answer, dict) and "error" in answer
-        is_foreign = not backend.claims(case.document, case.version)
-        if not (is_error and is_foreign and FORM in dict(case.modes)):
+        is_foreign_case = not backend.claims(case.document, case.version)
+        if not (is_error and is_foreign_case and FORM in dict(case.modes)):
             yield backend.name, answer
 
 
@@ -119,7 +248,7 @@ def _said(rules: Ruling, allowed: Allowed, given: int | str) -> str:
     """Return the allowed answers in words, and which of them are recommended."""
     match allowed.branch.outcome:
         case Anything():
-            return ANY_VALUE if rules.is_open and rules.answer_due else "anything"
+            return ANY_VALUE if rules.is_open and rules.answer_due else ANYTHING
         case Rejected():
             return "an error"
     every, best = (

@@ -1,0 +1,161 @@
+"""What frameworks answer to casts, from a table that ships with Castigate.
+
+So a question is answered for frameworks that are not installed. The table holds no answers but
+closed forms: for each framework and pair of dtypes, the behavior that reproduces what it answered
+in each class of inputs (see ``docs/behaviors.md``). A class that no behavior reproduces has its few
+answers one by one, or none at all. ``python -m lab.known_answers`` makes it from stored runs.
+"""
+
+from __future__ import annotations
+
+import platform
+from functools import cache
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from oracles.protocol import Bits
+from oracles.reference.machine_words import select_arrays
+from oracles.registry import installed, installed_version
+from reports.behaviors.regions import behaviors_between, evaluate, mark_of, real_patterns
+from reports.grading.allowed_answers import is_nan
+from specs.behaviors import Behavior, behaviors
+from specs.formats import Format, format_named
+from specs.model.strict_model import StrictModel
+from specs.model.vocabulary import Rounding
+
+FILE = Path(__file__).with_name("known_answers.json")
+MOST_LISTED = 64
+"""The most inputs of a class whose answers are listed one by one."""
+Mark = Annotated[int, Field(ge=0, le=255)]
+
+
+class KnownPair(StrictModel):
+    """The answers to one pair of dtypes.
+
+    ``does`` has the classes of inputs, as ``regions.mark_of`` numbers them, by the behavior that
+    reproduces all answers there. ``listed`` has answers by input, in hex. ``inputs`` is how many
+    inputs were asked; ``is_whole`` says that these are all.
+    """
+
+    does: dict[str, tuple[Mark, ...]]
+    listed: dict[str, str] = Field(default_factory=dict)
+    inputs: int
+    is_whole: bool
+
+    def answer(self, source: Format, target: Format, code: int) -> int | None:
+        """Return the answer to an input; None if the table has none."""
+        given = np.array([code], source.storage)
+        shown = self.listed.get(source.hexadecimal(code))
+        if shown is not None:
+            return int(shown, 16)
+        mark = int(marks_of(source, target, given)[0])
+        for name, marks in self.does.items():
+            if mark in marks:
+                codes, is_defined = evaluate(behaviors()[name], source, target, given)
+                return int(codes[0]) if is_defined[0] else None
+        return None
+
+
+class KnownFramework(StrictModel):
+    """A framework's answers: its version, when and on which machine it was asked, and its pairs.
+
+    Pairs are named ``SOURCE/TARGET``.
+    """
+
+    version: str
+    date: str
+    machine: str
+    pairs: dict[str, KnownPair]
+
+    def answer(self, source: Format, target: Format, code: int) -> int | None:
+        """Return the answer to an input of a pair; None if the table has none."""
+        pair = self.pairs.get(f"{source.name}/{target.name}")
+        return pair.answer(source, target, code) if pair is not None else None
+
+    @property
+    def public_version(self) -> str:
+        """The version without what an adapter or a build adds to it."""
+        return self.version.partition("+")[0]
+
+
+class KnownAnswers(StrictModel):
+    """The table: frameworks by the name of the backend."""
+
+    frameworks: dict[str, KnownFramework]
+
+
+@cache
+def known_answers() -> KnownAnswers:
+    """Return the table that ships with Castigate."""
+    return KnownAnswers.model_validate_json(FILE.read_bytes())
+
+
+def outdated() -> list[str]:
+    """Return the backends that are installed, but not as the table knows them.
+
+    They have another version, or this machine is of another kind, on which they may convert
+    otherwise.
+    """
+    table, here = known_answers().frameworks, platform.machine()
+    return [
+        name
+        for name in installed()
+        if name in table
+        and (table[name].public_version, table[name].machine)
+        != (installed_version(name).partition("+")[0], here)
+    ]
+
+
+def marks_of(source: Format, target: Format, inputs: Bits) -> NDArray[np.uint8]:
+    """Return the number of each input's class, by which ``KnownPair.does`` names it."""
+    rounding: Rounding = "nearest-even" if target.kind == "float" else "toward-zero"
+    patterns = real_patterns(source, inputs)
+    marks = mark_of(_real(source), target, rounding, patterns, select_arrays)
+    return np.asarray(marks).astype(np.uint8)
+
+
+def _real(source: Format) -> Format:
+    return format_named(source.entry.part) if source.kind == "complex" else source
+
+
+def describe_pair(source: Format, target: Format, inputs: Bits, answers: Bits) -> KnownPair:
+    """Describe the answers to inputs by the fewest behaviors; of equals the simplest comes first.
+
+    A class of inputs that no behavior reproduces has its answers listed, if they are few.
+    """
+    marks = marks_of(source, target, inputs)
+    every = set(np.unique(marks).tolist())
+    explained = {
+        each.name: every - set(np.unique(marks[~_agrees(each, source, target, inputs, answers)]))
+        for each in behaviors_between(source, target)
+    }
+    left, does = set(every), {}
+    while name := max(explained, key=lambda each: len(explained[each] & left), default=""):
+        if not explained[name] & left:
+            break
+        does[name] = tuple(sorted(map(int, explained[name] & left)))
+        left -= explained[name]
+    listed: dict[str, str] = {}
+    for mark in sorted(left):
+        here = np.flatnonzero(marks == mark)
+        if here.size <= MOST_LISTED:
+            listed |= {
+                source.hexadecimal(int(inputs[at])): target.hexadecimal(int(answers[at]))
+                for at in here
+            }
+    is_whole = source.bits <= 32 and inputs.size == 1 << source.bits
+    return KnownPair(does=does, listed=listed, inputs=inputs.size, is_whole=is_whole)
+
+
+def _agrees(
+    behavior: Behavior, source: Format, target: Format, inputs: Bits, answers: Bits
+) -> NDArray[np.bool_]:
+    codes, is_defined = evaluate(behavior, source, target, inputs)
+    same = codes == answers
+    if target.kind == "float":
+        same |= is_nan(target, codes) & is_nan(target, answers)
+    return np.asarray(same & is_defined)

@@ -1,0 +1,217 @@
+"""``castigate.py``: exact casts, bitcasts, and judgements on functions and arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import castigate as cg
+
+Array = NDArray[Any]
+E4M3FN = ml_dtypes.float8_e4m3fn
+
+
+def values_of_e4m3fn() -> dict[int, Fraction]:
+    """Every finite value of e4m3fn by its code, by the format's definition."""
+    found = {}
+    for code in range(256):
+        sign, exponent, mantissa = -1 if code & 128 else 1, code >> 3 & 15, code & 7
+        if code & 127 != 127:
+            scale = Fraction(2) ** (max(exponent, 1) - 7)
+            found[code] = sign * scale * Fraction(mantissa + 8 * (exponent > 0), 8)
+    return found
+
+
+def nearest_e4m3fn(value: Fraction) -> set[int]:
+    """The codes of the nearest values, of two equally near ones that with an even code."""
+    table = values_of_e4m3fn()
+    best = min(abs(each - value) for each in table.values())
+    near = {code for code, each in table.items() if abs(each - value) == best}
+    values = {table[code] for code in near}
+    return {code for code in near if len(values) == 1 or code % 2 == 0}
+
+
+def test_a_cast_to_a_small_float_is_nearest_and_clamped() -> None:
+    chance = np.random.default_rng(3)
+    given = np.concatenate([chance.normal(0, 100, 300), [0.1, 465, 1e9, -448, 2**-10, 3 * 2**-10]])
+    floats = given.astype(np.float32)
+    codes = cg.cast(floats, "fp32", "e4m3fn", bits=True)
+    for value, code in zip(floats.tolist(), codes.tolist(), strict=True):
+        assert code in nearest_e4m3fn(Fraction(value)), value
+    array = cg.cast(floats, "fp32", "e4m3fn")
+    assert array.dtype == np.dtype(E4M3FN)
+    np.testing.assert_array_equal(array.view(np.uint8), codes)
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (2, 3)])
+def test_a_cast_keeps_the_shape(shape: tuple[int, ...]) -> None:
+    given = np.full(shape, 2.5, np.float64)
+    for target in ("bf16", "int8", "e5m2", "bool"):
+        assert cg.cast(given, "float64", target).shape == shape
+
+
+def test_a_mode_and_a_document_decide_what_is_beyond_the_range() -> None:
+    assert cg.cast([465.0], "fp32", "e4m3fn", bits=True) == 0x7E
+    assert cg.cast([465.0], "fp32", "e4m3fn", mode={"overflow": "nan"}, bits=True) == 0x7F
+    saturate = {"saturate": 0}
+    assert cg.cast([465.0], "fp32", "e4m3fn", document="onnx-cast", mode=saturate, bits=True) == 127
+    assert cg.cast([300], "fp32", "int8", document="plain-cast:wraps") == 44
+    assert cg.cast([300], "fp32", "int8", document="plain-cast:saturates") == 127
+    assert cg.cast(["1.5", "-inf"], "string", "fp32", document="onnx-cast").tolist() == [
+        1.5,
+        -np.inf,
+    ]
+
+
+def test_values_are_taken_as_lists_arrays_patterns_and_tensors() -> None:
+    torch = pytest.importorskip("torch")
+    for given in (
+        [1.5, -2.0],
+        np.array([1.5, -2.0]),
+        np.array([1.5, -2.0], ml_dtypes.bfloat16),
+        np.array([0x3FC0, 0xC000], np.uint16),
+        torch.tensor([1.5, -2.0], dtype=torch.bfloat16, requires_grad=True),
+        torch.tensor([1.5, -2.0]),
+    ):
+        assert cg.cast(given, "bf16", "float32").tolist() == [1.5, -2.0]
+    assert cg.cast([[1, 2]], np.int64, torch.float16).dtype == np.float16
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: cg.cast([300], "fp32", "int8"), "plain-cast:open leaves it open"),
+        (lambda: cg.cast([300], "int8", "fp32"), "values[0] is 300, no value of int8"),
+        (lambda: cg.cast([1, 1.5, 2.5], "int8", "fp32"), "is 1.5, no value of int8 and 1 more"),
+        (lambda: cg.cast([1e6], "fp16", "fp32"), "values[0] is 1000000, no value of float16"),
+        (lambda: cg.cast([7], "fp4", "fp32"), "values[0] is 7, no value of float4e2m1"),
+        (lambda: cg.cast([0.0], "e8m0", "fp32"), "values[0] is 0, no value of float8e8m0"),
+        (lambda: cg.cast(["a"], "fp32", "int8"), "numpy makes no numbers of this"),
+        (lambda: cg.cast([[1], [1, 2]], "fp32", "int8"), "values: no array of numbers"),
+        (lambda: cg.cast([1], "flaot32", "int8"), "unknown dtype `flaot32`; did you mean"),
+        (lambda: cg.cast([1], "fp32", "int4"), "name a document: onnx-cast, "),
+        (lambda: cg.cast([1], "fp32", "e4m3fn", mode={"round": "up"}), "no mode round:up"),
+        (lambda: cg.cast([1], "fp32", "e4m3fn", document="onxn-cast"), "unknown"),
+        (lambda: cg.bitcast([1], "fp32", "int8"), "name one, such as document='torch-view'"),
+        (lambda: cg.bitcast([1], "fp32", "int8", document="onnx-cast"), "castigate.cast takes it"),
+        (lambda: cg.check(abs, "fp64", "fp32", every=True), "sources of up to 32 bits"),
+        (lambda: cg.check(lambda x: x[:2], "fp16", "fp16"), "returned the shape (2,)"),
+        (lambda: cg.check(lambda x: 1 / 0, "fp16", "fp16"), "raised ZeroDivisionError"),
+        (lambda: cg.check(lambda x: x, "fp32", "int8"), "no value of int8"),
+        (lambda: cg.judge([1], [1]), "a list has no dtype; name it with source=…"),
+        (lambda: cg.judge(np.ones(2), np.ones(3)), "give one answer to each"),
+        (lambda: cg.explain(300, "int8", "fp32"), "value[0] is 300, no value of int8"),
+        (lambda: cg.run("nonsense", documents=["onnx-cast:25"]), "unknown backend `nonsense`"),
+        (lambda: cg.portable("numpy", "rot", pair="fp32/int8"), "unknown backend `rot`"),
+    ],
+)
+def test_wrong_arguments_are_one_line(call: Callable[[], object], says: str) -> None:
+    with pytest.raises(cg.CastigateError) as raised:
+        call()
+    assert says in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_bitcast_keeps_bits() -> None:
+    assert cg.bitcast([1.0, -2.0], "fp32", "uint32").tolist() == [0x3F800000, 0xC0000000]
+    wide = cg.bitcast([[1.0, -2.0]], "fp32", "uint8", document="torch-view")
+    assert wide.tolist() == np.array([[1.0, -2.0]], np.float32).view(np.uint8).tolist()
+
+
+def truncated(x: Array) -> Array:
+    """A usual fault: the low half of a float32 is cut off."""
+    return (x.view(np.uint32) >> 16).astype(np.uint16)
+
+
+def test_a_function_is_judged_on_telling_inputs() -> None:
+    def right(x: Array) -> Array:
+        with np.errstate(all="ignore"):
+            return x.astype(np.float16)
+
+    result = cg.check(right, "float32", "float16")
+    assert result
+    assert (result.verdict, result.wrong, result.findings) == ("conforms", 0, ())
+    assert repr(result).startswith("right conforms: 0 of ")
+    result = cg.check(truncated, "float32", "bfloat16")
+    assert not result
+    assert result.verdict == "violates"
+    assert "truncate-infinity" in {each.name for each in result.findings}
+    first = repr(result).splitlines()[1]
+    # The fewest bits above one half of the smallest bfloat16: by hand.
+    assert first == "  0x00008001 (about 4.5919e-41) gives 0x0000 (0), not 0x0001 (about 9.18e-41)"
+    assert "<pre>" in result._repr_html_()
+    table = result.to_arrow().to_pylist()
+    assert {each["rule"] for each in table} == {"float-to-float"}
+    assert sum(int(each["last"], 16) - int(each["first"], 16) + 1 for each in table) <= result.wrong
+
+
+def test_a_function_may_return_values_or_patterns() -> None:
+    def as_values(x: Array) -> Array:
+        with np.errstate(all="ignore"):
+            return np.clip(x, -448, 448).astype(E4M3FN).astype(np.float32)
+
+    def as_patterns(x: Array) -> Array:
+        with np.errstate(all="ignore"):
+            return np.clip(x, -448, 448).astype(E4M3FN).view(np.uint8)
+
+    for function in (as_values, as_patterns):
+        assert cg.check(function, "bfloat16", "e4m3fn"), function
+
+
+def test_every_input_of_a_16_bit_source_is_asked() -> None:
+    asked: set[int] = set()
+
+    def once_wrong(x: Array) -> Array:
+        asked.update(x.view(np.uint16).tolist())
+        answers = x.astype(np.float32)
+        answers[x.view(np.uint16) == 0x1234] = 7
+        return answers
+
+    result = cg.check(once_wrong, "float16", "float32")
+    assert asked == set(range(1 << 16))
+    assert (result.wrong, result.inputs, result.is_whole) == (1, 1 << 16, True)
+    assert "0x1234" in repr(result)
+
+
+@pytest.mark.nightly
+def test_every_input_of_a_32_bit_source_is_asked() -> None:
+    """One wrong input among 2^32 that is not among the telling ones."""
+    rare = 0x4B3C2D1F
+    seen = 0
+
+    def once_wrong(x: Array) -> Array:
+        nonlocal seen
+        seen += x.size
+        answers = truncated_right(x)
+        answers[x.view(np.uint32) == rare] ^= 1
+        return answers
+
+    result = cg.check(once_wrong, "float32", "bfloat16", every=True)
+    assert seen >= 1 << 32
+    assert (result.wrong, result.is_whole) == (1, True)
+    assert f"{rare:#010x}" in repr(result)
+    assert cg.check(once_wrong, "float32", "bfloat16").wrong == 0
+
+
+def truncated_right(x: Array) -> Array:
+    """Round float32 to bfloat16 by integers: half of a unit, and ties to even."""
+    bits = x.view(np.uint32).astype(np.uint64)
+    rounded = ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16)
+    return np.where(np.isnan(x), np.uint16(0x7FC0), rounded)
+
+
+def test_recorded_answers_are_judged_in_any_order_and_shape() -> None:
+    given = np.array([[2.5, -3.5], [1.0, 300.0]], np.float32)
+    answers = np.array([[2, -4], [1, 44]], np.int8)
+    result = cg.judge(given, answers, document="plain-cast:wraps")
+    assert (result.wrong, result.inputs, bool(result)) == (1, 4, False)
+    assert "0xc0600000 (-3.5) gives 0xfc (-4), not 0xfd (-3)" in repr(result)
+    result = cg.judge(given, answers)
+    assert (result.wrong, result.open_inputs) == (1, 1)
+    assert cg.judge([1.5], np.array([0x3FC0], np.uint16), "fp32", "bf16")
