@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -17,13 +18,15 @@ from specs.house_rules import HouseRules, known_rules
 from specs.model.document import DocumentEntry
 from specs.model.document_checks import document_errors
 from specs.model.strict_model import explain_validation_error
-from specs.model.yaml_file import YamlFile, check_cached, read_yaml
+from specs.model.yaml_file import YamlFile, check_cached, parse_yaml, read_yaml
 
 DOCUMENTS = Path(__file__).with_name("documents")
 YARDSTICKS = Path(__file__).with_name("yardsticks")
 """The folder of rules without a page. They judge chains, codecs and threads, but no backends."""
 YARDSTICK_COMMANDS = {"small-floats": "codec", "checked-cast": "docket"}
 """The command that judges by a yardstick, for those that are not for chains."""
+OWN_FILE = re.compile(r"(?P<path>.*\.ya?ml)(?::(?P<version>.*))?", re.IGNORECASE)
+"""Matches the path of a user's own document, and a version behind it."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,8 @@ class Document:
     page: Document | None = None
     """The same document without the house rules, or None if this one has none."""
     house: HouseRules | None = None
+    content: str | None = None
+    """The text of a user's own document, which a run keeps; None if the document ships."""
 
     @property
     def name(self) -> str:
@@ -46,7 +51,8 @@ class Document:
     @property
     def digest(self) -> str:
         """The sha256 of the YAML file; with house rules, of that and of theirs."""
-        own = _digest(self.source.path)
+        text = self.content
+        own = _digest(self.source.path) if text is None else sha256(text.encode()).hexdigest()
         return own if self.house is None else sha256((own + self.house.digest).encode()).hexdigest()
 
     def __hash__(self) -> int:
@@ -57,7 +63,7 @@ class Document:
 
 
 class Documents(Mapping[str, Document]):
-    """The documents of a folder by name, each loaded on first access.
+    """The documents of a folder by name, each loaded on first access, and those of users.
 
     The name of a document with house rules finds it too, but an iteration leaves it out.
     """
@@ -65,10 +71,14 @@ class Documents(Mapping[str, Document]):
     def __init__(self, folder: Path) -> None:
         self._paths = {path.stem.replace("_", "-"): path for path in sorted(folder.glob("*.yaml"))}
         self._loaded: dict[str, Document] = {}
+        self.own: dict[str, Document] = {}
+        """The documents of users by name, which ``register_document`` adds."""
 
     def __getitem__(self, name: str) -> Document:
         if JOINT in name:
             return self._with_house_rules(name)
+        if name in self.own:
+            return self.own[name]
         if name not in self._loaded:
             document = load_document(self._paths[name])
             if document.name != name:
@@ -90,20 +100,22 @@ class Documents(Mapping[str, Document]):
 
     def __contains__(self, name: object) -> bool:
         page, joint, rules = str(name).partition(JOINT)
-        if page not in self._paths or not joint:
-            return name in self._paths
+        is_known = page in self._paths or page in self.own
+        if not is_known or not joint:
+            return is_known and not joint
         return rules in known_rules() and page in known_rules()[rules].entry.documents
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._paths)
+        return iter((*self._paths, *self.own))
 
     def __len__(self) -> int:
-        return len(self._paths)
+        return len(self._paths) + len(self.own)
 
     @property
     def digests(self) -> dict[str, str]:
         """The sha256 of every document's YAML file, by name."""
-        return {name: _digest(path) for name, path in self._paths.items()}
+        own = {name: document.digest for name, document in self.own.items()}
+        return {name: _digest(path) for name, path in self._paths.items()} | own
 
 
 def with_house_rules(page: Document, rules: HouseRules) -> Document:
@@ -185,9 +197,55 @@ def document_and_version(
     return document, version
 
 
+def document_word(word: str) -> str:
+    """Return the name, with the version if one is given, of a document that a user names.
+
+    A word such as ``mine.yaml`` or ``mine.yaml:2`` is the file of a document of the user's own,
+    which is registered. Any other word comes back as it is. Raise CastigateError if the file does
+    not exist or is invalid, or if its document has the name of another.
+    """
+    if (found := OWN_FILE.fullmatch(word)) is None:
+        return word
+    path = Path(found["path"])
+    if not path.is_file():
+        raise CastigateError(f"document {path}: there is no such file; give its path")
+    document = replace(load_document(path), content=path.read_text("utf-8"))
+    register_document(document)
+    return f"{document.name}:{found['version']}" if found["version"] else document.name
+
+
+def register_document(document: Document) -> None:
+    """Register a user's own document; raise CastigateError if another one has its name."""
+    known = documents()
+    if document.name in known and known[document.name].content != document.content:
+        raise document.source.error(
+            ("document",), f"another document has the name `{document.name}`; rename this one"
+        )
+    known.own.setdefault(document.name, document)
+
+
+def know_document(content: str) -> None:
+    """Register a user's own document from its text, as a run stores it.
+
+    Raise CastigateError if the text is invalid, or if another document has the name in it.
+    """
+    document = _checked(parse_yaml(Path("document.yaml"), content))
+    register_document(replace(document, content=content))
+
+
+def own_documents(names: Iterable[str]) -> dict[str, str]:
+    """Return the texts of the users' own documents among names of documents, by name."""
+    own = documents().own
+    words = (name.partition(":")[0].partition(JOINT)[0] for name in names)
+    return {word: own[word].content or "" for word in dict.fromkeys(words) if word in own}
+
+
 def load_document(path: Path) -> Document:
     """Load and check one document; raise DocumentError with file, line and rule of an error."""
-    source = read_yaml(path)
+    return _checked(read_yaml(path))
+
+
+def _checked(source: YamlFile) -> Document:
     if not isinstance(source.data, dict):
         raise source.error((), "a document is a mapping that begins with `document: NAME`")
     try:

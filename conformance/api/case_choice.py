@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from specs.cases import Case
 from specs.errors import CastigateError
 from specs.formats import Format
-from specs.loader import document_and_version, documents, yardsticks
+from specs.loader import document_and_version, document_word, documents, yardsticks
 from specs.questions import case_meant
 from specs.selection import cases_of_pair
 
@@ -31,6 +31,7 @@ def chosen_case(
     none has the pair in this mode.
     """
     modes = [f"{name}:{value}" for name, value in (mode or {}).items()]
+    document = document_word(document) if document is not None else None
     if document is not None and document.partition(":")[0] not in yardsticks():
         return case_meant(document, [source.name, target.name, *modes])
     if document is not None:

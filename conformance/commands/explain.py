@@ -26,6 +26,7 @@ from oracles.registry import Backend
 from reports.behaviors.known_answers import outdated
 from specs.cases import Case
 from specs.errors import CastigateError
+from specs.loader import document_word
 from specs.questions import read_question
 from specs.selection import decided_by
 
@@ -71,6 +72,7 @@ def explain_command(
     timeout: TimeoutOption = DEFAULT_TIMEOUT,
 ) -> None:
     """Show what documents allow for inputs, by which rule, and what each backend answers."""
+    words = [document_word(words[0]), *words[1:]]
     if (sentence := sentence_of(words)) is not None:
         if scale is not None or zero is not None:
             raise CastigateError(

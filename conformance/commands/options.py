@@ -13,6 +13,7 @@ from reports.run_store.record import MOST_EXAMPLES
 from reports.run_store.storage import check_outlives, folder_at
 from specs.errors import CastigateError
 from specs.formats import dtype_spelled
+from specs.loader import document_word
 
 
 def parse_folder(text: str) -> str:
@@ -44,8 +45,10 @@ DocumentOption = Annotated[
     list[str] | None,
     typer.Option(
         "--document",
-        metavar="NAME[:VERSION]",
-        help="Only this document (repeatable); it counts as claimed.",
+        metavar="NAME|FILE[:VERSION]",
+        parser=document_word,
+        help="Only this document, or one of your own in a YAML file (repeatable); it counts as"
+        " claimed.",
     ),
 ]
 RulesOption = Annotated[

@@ -23,7 +23,13 @@ from specs.coverage import Coverage, by_kind, coverage, page_sections
 from specs.editions import Edition, edition, editions
 from specs.errors import CastigateError
 from specs.lint import Proof, prove
-from specs.loader import Document, document_and_version, documents, load_document
+from specs.loader import (
+    Document,
+    document_and_version,
+    document_word,
+    documents,
+    load_document,
+)
 from specs.model.document import json_schema
 from specs.model.page_lines import LineSpan, cite_lines, line_digests, read_page
 from specs.page_changes import MovedRange, compare_page
@@ -89,7 +95,8 @@ def specs_command(
                 raise CastigateError("`castigate specs page` takes one page; add its FILE")
             lines = iter(line_digests(read_page(files[0])))
         case _:
-            document, version = document_and_version(what, takes_yardsticks=True)
+            word = document_word(what)
+            document, version = document_and_version(word, takes_yardsticks=True)
             if as_json:
                 lines = iter([document_details(document, version).model_dump_json()])
             else:

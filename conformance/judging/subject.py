@@ -31,6 +31,8 @@ class Settings:
     """Whether a run stores answers also of cases that do not fail."""
     has_turns: bool = False
     """Whether a case that repeats another is left to some seeds, unless all is asked of it."""
+    documents: tuple[str, ...] = ()
+    """The texts of the users' own documents that are selected."""
     rules: tuple[tuple[str, str], ...] = ()
     """The names and texts of the house rules that apply, in pairs."""
 

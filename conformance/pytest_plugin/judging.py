@@ -36,6 +36,7 @@ from oracles.claims import Claim
 from reports.judgement import Judgement
 from reports.run_store.task_file import decode_task
 from specs.cases import Case
+from specs.loader import document_word
 from specs.selection import with_house_rules
 
 SECONDS_BETWEEN_POLLS = 1.0
@@ -239,4 +240,5 @@ def documents_asked_for(config: pytest.Config) -> tuple[str, ...]:
 
     With --rules alone there are only documents with house rules.
     """
-    return with_house_rules(config.getoption("--document"), config.getoption("--rules"))
+    named = [*map(document_word, config.getoption("--document"))]
+    return with_house_rules(named, config.getoption("--rules"))

@@ -46,7 +46,7 @@ from oracles.registry import available_backends
 from reports.run_store.record import MOST_EXAMPLES
 from specs.errors import CastigateError
 from specs.house_rules import rules_texts
-from specs.loader import documents
+from specs.loader import documents, own_documents
 from specs.selection import select
 
 SUITE = Path(__file__).with_name("items.py")
@@ -312,6 +312,7 @@ def _settings(config: pytest.Config) -> Settings:
         hides_unclaimed=not config.getoption("runxfail"),
         keeps_all_answers=False,
         has_turns=not config.getoption("--update-ledger"),
+        documents=tuple(own_documents(documents_asked_for(config)).values()),
         rules=rules_texts(documents_asked_for(config)),
     )
 

@@ -44,7 +44,7 @@ from specs.cases import JOINT, Case
 from specs.errors import CastigateError
 from specs.formats import format_named
 from specs.house_rules import rules_texts
-from specs.loader import document_named, documents
+from specs.loader import document_named, documents, own_documents
 from specs.selection import select
 
 if TYPE_CHECKING:
@@ -92,6 +92,7 @@ class RunRequest:
             self.isolates_sweeps,
             self.selection,
             has_turns=True,
+            documents=tuple(own_documents(self.selection.documents).values()),
             rules=rules_texts(self.selection.documents),
         )
 
@@ -258,6 +259,7 @@ def _record(
         max_examples=request.max_examples,
         isolates_sweeps=request.isolates_sweeps,
         chains=_chained(request, cases, pools) if request.has_chains else {},
+        own_documents=own_documents(request.selection.documents),
         rules=dict(request.settings.rules),
         shard=request.shard,
         environments=_machines(pools),

@@ -48,6 +48,7 @@ from reports.run_store.task_file import encode_task
 from specs.cases import Case
 from specs.errors import IS_A_BUG, CastigateError
 from specs.house_rules import know_rules
+from specs.loader import know_document
 from specs.operations import methods_of_families
 from specs.plain_text import plain_line
 from specs.ruling import ruling
@@ -142,6 +143,8 @@ def work(
     the work; only a lack of memory is raised.
     """
     live_with_parent()
+    for text in settings.documents:
+        know_document(text)
     for name, text in settings.rules:
         know_rules(name, text)
     try:

@@ -27,6 +27,7 @@ from specs import VERSION
 from specs.errors import CastigateError
 from specs.house_rules import know_rules, known_rules
 from specs.json_source import JsonError, parse_json
+from specs.loader import know_document
 from specs.model.strict_model import StrictModel
 from specs.plain_text import plain_text
 
@@ -149,6 +150,8 @@ class RunRecord(StrictModel):
     """Whether sweeps too were answered in processes that share no memory with the judge."""
     chains: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     """The editions whose chains of casts were run, by backend."""
+    own_documents: dict[str, str] = Field(default_factory=dict)
+    """The texts of the users' own documents of the run, by name."""
     rules: dict[str, str] = Field(default_factory=dict)
     """The texts of the house rules by which the run judges, by the name of the rules."""
     shard: Shard | None = None
@@ -208,8 +211,10 @@ def shareable_command(argv: Sequence[str]) -> tuple[str, ...]:
 
 def serialize_record(record: RunRecord) -> bytes:
     """Encode a record as the bytes of ``run.json``, with a checksum as the last key."""
-    # A run that is no shard has no list of parts; most runs ask no chains, and have no house rules.
-    empty = {name for name in ("parts", "chains", "rules") if not getattr(record, name)}
+    # A run that is no shard has no list of parts; most runs ask no chains, and have neither
+    # documents of users nor house rules.
+    rare = ("parts", "chains", "own_documents", "rules")
+    empty = {name for name in rare if not getattr(record, name)}
     content = record.model_dump(mode="json", exclude=empty)
     sealed = content | {CHECKSUM: _checksum(content)}
     return (json.dumps(sealed, indent=2, ensure_ascii=False) + "\n").encode()
@@ -227,9 +232,10 @@ def _without_checksum(content: dict[str, Any]) -> dict[str, Any]:
 def parse_record(data: bytes, path: str) -> RunRecord:
     """Decode the bytes of ``run.json``; raise CastigateError if they are damaged.
 
-    Raise it too for another format, and if other house rules have the name of the run's. The run's
-    house rules are registered in this process, because readers of its verdicts need them. ``path``
-    is the file that an error names. A file without a checksum was written before there was one.
+    Raise it too for another format, and if another document or other house rules have the name of
+    the run's. The run's own documents and house rules are registered in this process, because
+    readers of its verdicts need them. ``path`` is the file that an error names. A file without a
+    checksum was written before there was one.
     """
     try:
         content = parse_json(data)
@@ -258,6 +264,11 @@ def parse_record(data: bytes, path: str) -> RunRecord:
             f"{path} is damaged: its checksum is wrong; copy the whole folder again, "
             "or run again into another --out"
         )
+    for name, text in record.own_documents.items():
+        try:
+            know_document(text)
+        except CastigateError as error:
+            raise CastigateError(f"{path}: its own document `{name}`: {error}") from None
     for name, text in record.rules.items():
         known = known_rules().get(name)
         if known is not None and known.content != text:

@@ -29,6 +29,7 @@ from oracles.backend.loading import load_all
 from oracles.registry import BUILTINS
 from reports.run_store.open_run import open_run
 from specs.errors import CastigateError
+from specs.loader import document_word
 
 SCHEMA = "schema"
 
@@ -54,7 +55,8 @@ def portable_command(
         list[str] | None,
         typer.Option(
             "--document",
-            metavar="NAME[:VERSION]",
+            metavar="NAME|FILE[:VERSION]",
+            parser=document_word,
             help="A document that must allow all answers, with house rules too:"
             " onnx-cast+java (repeatable).",
         ),
