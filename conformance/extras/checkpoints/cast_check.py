@@ -1,0 +1,274 @@
+"""Finds out what a cast does to each element of a tensor, and how backends answer it.
+
+Each element gets *flags*, a bit for each of ``EFFECTS``, one for elements on which backends differ,
+and one per backend for answers that are not allowed. They depend on the pattern alone, so patterns
+that have keys (``pattern_counts.py``) are looked up in one table, and counted. Sources of up to 16
+bits are asked of each backend once, all patterns in one tensor. Wider ones are asked chunk by
+chunk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from conformance.extras.checkpoints.pattern_counts import Histogram, folding
+from conformance.extras.checkpoints.stored_tensors import StoredTensor
+from conformance.pair_answers import BackendCase
+from oracles.protocol import Bits, Mask
+from oracles.reference import expect_by_kernels
+from oracles.reference.expectations import Expected
+from oracles.reference.kernels import convert, unpack
+from oracles.reference.machine_words import select_arrays
+from reports.grading.allowed_answers import NOT_ALLOWED, grade_answers, is_nan
+from specs.branches import Ruling
+from specs.formats import EXHAUSTIVE_BITS
+from specs.outcomes import Anything, Nan
+
+EFFECTS = (
+    "changed",
+    "out_of_range",
+    "to_zero",
+    "to_subnormal",
+    "saturated",
+    "to_nan",
+    "to_infinity",
+)
+"""What a cast may do to an element, in the order of the flags' bits; a cast may do several."""
+DIFFERING = len(EFFECTS)
+"""The bit of elements to which backends give different answers."""
+BREAKING = DIFFERING + 1
+"""The first bit of the backends, for elements to which a backend's answer is not allowed."""
+BLOCK = 1 << 15
+"""Patterns that are decided together: their words stay in a core's own cache."""
+
+Flags = NDArray[np.uint64]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """An element with a flag, and how many elements of its tensor have this flag.
+
+    ``key`` is that of the most frequent pattern. If the element itself is known, ``position`` is
+    its place in the file's order, ``pattern`` its bits, and ``answers`` are those of the backends.
+    """
+
+    count: int
+    key: int
+    position: int | None = None
+    pattern: int = 0
+    answers: tuple[int, ...] = ()
+
+
+@dataclass
+class Tally:
+    """The number of a tensor's elements with each flag, by its bit, and one of them."""
+
+    counts: dict[int, int] = field(default_factory=dict)
+    samples: dict[int, Sample] = field(default_factory=dict)
+
+    def add_keys(self, flags: Flags, counts: NDArray[np.uint64], keys: NDArray[np.intp]) -> None:
+        """Add elements by their keys, of which each occurs ``counts`` times."""
+        for bit, has_flag in _masks(flags):
+            own = np.where(has_flag, counts, np.uint64(0))
+            self.counts[bit] = self.counts.get(bit, 0) + int(own.sum())
+            self.samples[bit] = Sample(self.counts[bit], int(keys[own.argmax()]))
+
+    def add_chunk(self, flags: Flags, chunk: Bits, first: int, answers: Sequence[Bits]) -> None:
+        """Add the elements of a chunk, which begins at position ``first``."""
+        for bit, has_flag in _masks(flags):
+            self.counts[bit] = self.counts.get(bit, 0) + int(np.count_nonzero(has_flag))
+            at = int(has_flag.argmax())
+            codes = tuple(int(each[at]) for each in answers)
+            found = Sample(0, 0, first + at, int(chunk[at]), codes)
+            known = self.samples.get(bit, found)
+            self.samples[bit] = Sample(
+                self.counts[bit], 0, known.position, known.pattern, known.answers
+            )
+
+
+def _masks(flags: Flags) -> Iterator[tuple[int, Mask]]:
+    """Yield each bit that is set in any of the flags, and a mask of those in which it is."""
+    every = int(np.bitwise_or.reduce(flags, initial=0))
+    for bit in range(every.bit_length()):
+        if every >> bit & 1:
+            yield bit, (flags & np.uint64(1 << bit)) != 0
+
+
+class CastCheck:
+    """Checks tensors of one source for one target.
+
+    An answer is allowed if any of ``rulings`` allows it, at least one; all round alike. What
+    becomes of elements out of range is known only if there is a single ruling.
+    """
+
+    def __init__(self, rulings: Sequence[Ruling], parties: Sequence[BackendCase]) -> None:
+        self.rulings, self.parties = tuple(rulings), tuple(parties)
+        self.source, self.target = rulings[0].source, rulings[0].target
+        self.asks_once = self.source.bits <= EXHAUSTIVE_BITS
+        can_fold = not any(each.on_the_way for each in rulings)
+        self.fold = folding(self.source, self.target, can_fold)
+        if self.fold is not None:
+            patterns = self.fold.patterns()
+            self._flags = effect_flags(self.rulings, patterns)
+            self._expected = self._expect(patterns) if parties else []
+            if self.asks_once and parties:
+                self._answers = self._ask(patterns)
+                self._flags |= self._compared(patterns, self._expected, self._answers)
+
+    def tally(self, tensor: StoredTensor, on_read: Callable[[int], None]) -> Tally:
+        """Read a tensor and count its elements by flags.
+
+        ``on_read`` is called with the bytes of each chunk. Raise LostBackendError if a backend
+        fails, and CastigateError if the file cannot be read.
+        """
+        found, first = Tally(), 0
+        histogram = Histogram(self.fold) if self.fold is not None else None
+        for chunk in tensor.chunks():
+            if histogram is not None:
+                histogram.add(chunk)
+            if histogram is None or (self.parties and not self.asks_once):
+                flags, answers = self._flags_of(chunk)
+                found.add_chunk(flags, chunk, first, answers)
+            first += chunk.size
+            on_read(chunk.nbytes)
+        if histogram is not None:
+            counts = histogram.counts()
+            keys = np.flatnonzero(counts)
+            found.add_keys(self._flags[keys], counts[keys], keys)
+        return found
+
+    def located(self, tensor: StoredTensor, keys: Sequence[int]) -> dict[int, tuple[int, int]]:
+        """Return by key the position and the pattern of its first element in a tensor."""
+        assert self.fold is not None
+        found: dict[int, tuple[int, int]] = {}
+        wanted, first = {*keys}, 0
+        for chunk in tensor.chunks():
+            of_chunk = self.fold.keys(chunk)
+            for key in [*wanted]:
+                is_here = of_chunk == key
+                at = int(is_here.argmax())
+                if is_here[at]:
+                    found[key] = first + at, int(chunk[at])
+                    wanted.remove(key)
+            if not wanted:
+                break
+            first += chunk.size
+        return found
+
+    def answers(self, pattern: int) -> tuple[int, ...]:
+        """Return the answer of each backend to one pattern."""
+        if not self.parties:
+            return ()
+        if self.asks_once:
+            return tuple(int(each[pattern]) for each in self._answers)
+        row = np.array([pattern], self.source.storage)
+        return tuple(int(each[0]) for each in self._ask(row))
+
+    def _flags_of(self, chunk: Bits) -> tuple[Flags, list[Bits]]:
+        """Return the flags of a chunk's elements, and the answers of the backends to them.
+
+        Where a histogram counts the effects, the flags have only what backends answer.
+        """
+        if self.fold is None:
+            flags, expected = effect_flags(self.rulings, chunk), self._expect(chunk)
+        else:
+            keys = self.fold.keys(chunk).astype(np.intp)
+            flags = np.zeros(chunk.size, np.uint64)
+            expected = [each.at(keys) for each in self._expected]
+        answers = self._ask(chunk)
+        if answers:
+            flags |= self._compared(chunk, expected, answers)
+        return flags, answers
+
+    def _expect(self, patterns: Bits) -> list[Expected]:
+        return [expect_by_kernels.expect(each, patterns) for each in self.rulings]
+
+    def _ask(self, patterns: Bits) -> list[Bits]:
+        if not self.parties:
+            return []
+        with ThreadPoolExecutor(len(self.parties)) as pool:
+            return [*pool.map(lambda party: party.answers(patterns), self.parties)]
+
+    def _compared(
+        self, patterns: Bits, expected: Sequence[Expected], answers: Sequence[Bits]
+    ) -> Flags:
+        """Return flags for patterns on which backends differ, and on which each breaks the rules.
+
+        Any NaN equals any NaN.
+        """
+        flags = np.zeros(patterns.size, np.uint64)
+        first, first_breaks = answers[0], self._breaks(patterns, expected, answers[0])
+        for place, each in enumerate(answers):
+            differs = each != first
+            breaks = first_breaks
+            if differs.any():
+                breaks = self._breaks(patterns, expected, each)
+                differs &= ~(is_nan(self.target, each) & is_nan(self.target, first))
+                flags |= differs.astype(np.uint64) << np.uint64(DIFFERING)
+            flags |= breaks.astype(np.uint64) << np.uint64(BREAKING + place)
+        return flags
+
+    def _breaks(self, patterns: Bits, expected: Sequence[Expected], answers: Bits) -> Mask:
+        """Return a mask of the answers that no ruling allows."""
+        breaks = np.ones(patterns.size, bool)
+        for rules, each in zip(self.rulings, expected, strict=True):
+            left = slice(None) if breaks.all() else np.flatnonzero(breaks)
+            part: Any = each if isinstance(left, slice) else each.at(left)
+            grades = grade_answers(rules, patterns[left], part, answers[left])
+            breaks[left] = grades == NOT_ALLOWED
+            if not breaks.any():
+                break
+        return breaks
+
+
+def effect_flags(rulings: Sequence[Ruling], patterns: Bits) -> Flags:
+    """Return the flags of what a cast does to each pattern, by the kernels of the reference."""
+    starts = range(0, max(patterns.size, 1), BLOCK)
+    return np.concatenate([_effects_of_block(rulings, patterns[at : at + BLOCK]) for at in starts])
+
+
+def _effects_of_block(rulings: Sequence[Ruling], patterns: Bits) -> Flags:
+    rules = rulings[0]
+    source, target = rules.source, rules.target
+    parts = unpack(source, patterns.astype(np.uint64), select_arrays)
+    cast = convert(target, rules.rounding, parts, select_arrays)
+    finite = ~(parts.nan | parts.infinity | parts.zero)
+    out_of_range = (finite & cast.overflow) | (parts.infinity & (not target.entry.infinity))
+    inside = finite & ~cast.overflow
+    magnitude = cast.code & np.uint64(target.mask ^ target.sign_bit)
+    is_subnormal = (magnitude > 0) & (magnitude < 1 << target.entry.mantissa) & target.has_zero
+    effects = {
+        "changed": out_of_range
+        | (inside & cast.inexact)
+        | (parts.zero & (not target.has_zero))
+        | (parts.nan & (not target.nan_codes)),
+        "out_of_range": out_of_range,
+        "to_zero": inside & (magnitude == 0) & target.has_zero,
+        "to_subnormal": inside & is_subnormal & ~parts.subnormal,
+    }
+    if len(rulings) == 1:
+        expected = expect_by_kernels.expect(rules, patterns)
+        outcomes = [each.outcome for each in rules.branches]
+        is_nan_outcome = np.array([isinstance(each, Nan) for each in outcomes])
+        is_open = np.array([isinstance(each, Anything) for each in outcomes])
+        branches = expected.branch_indices
+        one = (expected.codes == expected.others) & ~is_open[branches] & ~is_nan_outcome[branches]
+        code = expected.codes & (target.mask ^ target.sign_bit)
+        becomes = partial(np.logical_and, out_of_range)
+        effects |= {
+            "saturated": becomes(one & (code == target.max_code)),
+            "to_nan": becomes(is_nan_outcome[branches]),
+            "to_infinity": becomes(one & (code == target.infinity_code) & target.entry.infinity),
+        }
+    flags = np.zeros(patterns.size, np.uint64)
+    for bit, name in enumerate(EFFECTS):
+        if name in effects:
+            flags |= effects[name].astype(np.uint64) << np.uint64(bit)
+    return flags

@@ -1,0 +1,136 @@
+"""Measures ``castigate check`` on a checkpoint of 2 GB, beside a plain cast by torch.
+
+    python -m lab.benchmarks.checkpoints [FOLDER]
+
+writes FOLDER/model.safetensors (by default to a temporary folder) with a fixed seed: a half of it
+bfloat16, a quarter each float32 and float16. It prints for bfloat16 alone, and for all, how long
+torch takes to cast the same elements from memory, how long the command takes from start to end, the
+ratio, and the largest memory of all its processes together.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+TENSORS = {"BF16": 32, "F32": 8, "F16": 16}
+"""The number of tensors of each dtype; those of 16 bits have 32 MiB each, those of 32 twice."""
+SHAPE = (4096, 4096)
+BYTES = {"BF16": 2, "F32": 4, "F16": 2}
+TORCH = {"BF16": "bfloat16", "F32": "float32", "F16": "float16"}
+SEED = 0
+REPEATS = 3
+PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+def elements(chance: np.random.Generator, dtype: str) -> NDArray[Any]:
+    """Draw a tensor as weights are: normal, with few far outliers."""
+    drawn = chance.standard_normal(SHAPE, np.float32) * np.float32(0.02)
+    drawn.ravel()[:: 1 << 20] *= np.float32(1 << 15)
+    if dtype == "F32":
+        return drawn
+    if dtype == "F16":
+        return drawn.astype(np.float16)
+    # The high half is a bfloat16: what it is rounded from does not matter here.
+    return (drawn.view(np.uint32) >> np.uint32(16)).astype(np.uint16)
+
+
+def write(path: Path) -> None:
+    """Write the checkpoint."""
+    header, at = {}, 0
+    for dtype, count in TENSORS.items():
+        for number in range(count):
+            size = SHAPE[0] * SHAPE[1] * BYTES[dtype]
+            entry = {"dtype": dtype, "shape": SHAPE, "data_offsets": [at, at + size]}
+            header[f"layers.{number}.{dtype.lower()}.weight"] = entry
+            at += size
+    text = json.dumps(header).encode()
+    chance = np.random.default_rng(SEED)
+    with path.open("wb") as file:
+        file.write(len(text).to_bytes(8, "little") + text)
+        for dtype, count in TENSORS.items():
+            for _ in range(count):
+                file.write(elements(chance, dtype).tobytes())
+
+
+def seconds_of_torch(dtypes: list[str]) -> float:
+    """Return how long torch takes to cast all tensors of some dtypes, each from memory."""
+    torch: Any = importlib.import_module("torch")
+    chance, spent = np.random.default_rng(SEED), 0.0
+    for dtype in dtypes:
+        plain = torch.from_numpy(elements(chance, "F32")).to(getattr(torch, TORCH[dtype]))
+        best = float("inf")
+        for _ in range(REPEATS):
+            begin = time.perf_counter()
+            plain.to(torch.float8_e4m3fn)
+            best = min(best, time.perf_counter() - begin)
+        spent += best * TENSORS[dtype]
+    return spent
+
+
+def measured(command: list[str]) -> tuple[float, int]:
+    """Run a command; return its seconds, and the most bytes that it and its children held."""
+    begin, most = time.perf_counter(), 0
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+        while process.poll() is None:
+            most = max(most, sum(map(resident, family(process.pid))))
+            time.sleep(0.02)
+    assert process.returncode in (0, 1), process.returncode
+    return time.perf_counter() - begin, most
+
+
+def family(pid: int) -> Iterator[int]:
+    """Yield a process and all below it."""
+    yield pid
+    with suppress(OSError):
+        for thread in (Path("/proc") / str(pid) / "task").glob("*/children"):
+            for child in thread.read_text().split():
+                yield from family(int(child))
+
+
+def resident(pid: int) -> int:
+    """Return the bytes of memory that a process holds."""
+    with suppress(OSError):
+        return int((Path("/proc") / str(pid) / "statm").read_text().split()[1]) * PAGE
+    return 0
+
+
+def show(path: Path, title: str, dtypes: list[str], *options: str) -> None:
+    """Print the figures of one command."""
+    check = [sys.executable, "-c", "import castigate; castigate.main()", "check", str(path)]
+    command = [*check, "--to=e4m3fn", *options]
+    by_torch = seconds_of_torch(dtypes)
+    seconds, most = min(measured(command) for _ in range(REPEATS))
+    size = sum(TENSORS[each] * SHAPE[0] * SHAPE[1] * BYTES[each] for each in dtypes)
+    print(
+        f"{title}: {size / 1e9:.2f} GB; torch {by_torch:.2f} s, check {seconds:.2f} s,"
+        f" {size / seconds / 1e9:.2f} GB/s, {by_torch / seconds:.2f} of torch's speed;"
+        f" at most {most / 2**20:,.0f} MiB"
+    )
+
+
+def main() -> None:
+    with TemporaryDirectory() as made:
+        folder = Path(sys.argv[1] if len(sys.argv) > 1 else made)
+        path = folder / "model.safetensors"
+        write(path)
+        every = [*TENSORS]
+        show(path, "bfloat16", ["BF16"], "--from=bf16")
+        show(path, "all", every)
+        show(path, "all, two backends", every, "--backend=torch", "--backend=ort")
+
+
+if __name__ == "__main__":
+    main()
