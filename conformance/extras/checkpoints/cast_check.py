@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,13 +22,12 @@ from conformance.extras.checkpoints.stored_tensors import StoredTensor
 from conformance.pair_answers import BackendCase
 from oracles.protocol import Bits, Mask
 from oracles.reference import expect_by_kernels
-from oracles.reference.expectations import Expected
 from oracles.reference.kernels import convert, unpack
 from oracles.reference.machine_words import select_arrays
 from reports.grading.allowed_answers import NOT_ALLOWED, grade_answers, is_nan
 from specs.branches import Ruling
 from specs.formats import EXHAUSTIVE_BITS
-from specs.outcomes import Anything, Nan
+from specs.outcomes import Anything, Nan, Rejected
 
 EFFECTS = (
     "changed",
@@ -49,6 +47,7 @@ BLOCK = 1 << 15
 """Patterns that are decided together: their words stay in a core's own cache."""
 
 Flags = NDArray[np.uint64]
+Places = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
@@ -101,6 +100,33 @@ def _masks(flags: Flags) -> Iterator[tuple[int, Mask]]:
             yield bit, (flags & np.uint64(1 << bit)) != 0
 
 
+class AllowedAnswers:
+    """What some rulings allow for each of some patterns, by the kernels of the reference."""
+
+    def __init__(self, rulings: Sequence[Ruling], patterns: Bits) -> None:
+        self._rulings = rulings
+        self._expected = [expect_by_kernels.expect(each, patterns) for each in rulings]
+        self._usual = self._expected[0].codes.astype(np.int64)
+        """The pattern that the first ruling names, or -1 if it names none."""
+        for index, branch in enumerate(rulings[0].branches):
+            if isinstance(branch.outcome, Nan | Anything | Rejected):
+                self._usual[self._expected[0].branch_indices == index] = -1
+
+    def breaks(self, patterns: Bits, where: Places, answers: Bits) -> Places:
+        """Return the indices of the answers that no ruling allows.
+
+        ``where`` has the row of each pattern. One that folding makes another one has that one's.
+        """
+        # Most answers are the usual pattern, which needs no grading.
+        left = np.flatnonzero(answers != self._usual[where])
+        for rules, expected in zip(self._rulings, self._expected, strict=True):
+            if left.size:
+                rows = expected.at(where[left])
+                grades = grade_answers(rules, patterns[left], rows, answers[left])
+                left = left[grades == NOT_ALLOWED]
+        return left
+
+
 class CastCheck:
     """Checks tensors of one source for one target.
 
@@ -117,10 +143,12 @@ class CastCheck:
         if self.fold is not None:
             patterns = self.fold.patterns()
             self._flags = effect_flags(self.rulings, patterns)
-            self._expected = self._expect(patterns) if parties else []
+            if parties:
+                self._allowed = AllowedAnswers(self.rulings, patterns)
             if self.asks_once and parties:
                 self._answers = self._ask(patterns)
-                self._flags |= self._compared(patterns, self._expected, self._answers)
+                where = np.arange(patterns.size)
+                self._flags |= self._compared(self._allowed, patterns, where, self._answers)
 
     def tally(self, tensor: StoredTensor, on_read: Callable[[int], None]) -> Tally:
         """Read a tensor and count its elements by flags.
@@ -177,18 +205,15 @@ class CastCheck:
         Where a histogram counts the effects, the flags have only what backends answer.
         """
         if self.fold is None:
-            flags, expected = effect_flags(self.rulings, chunk), self._expect(chunk)
+            flags = effect_flags(self.rulings, chunk)
+            allowed, where = AllowedAnswers(self.rulings, chunk), np.arange(chunk.size)
         else:
-            keys = self.fold.keys(chunk).astype(np.intp)
             flags = np.zeros(chunk.size, np.uint64)
-            expected = [each.at(keys) for each in self._expected]
+            allowed, where = self._allowed, self.fold.keys(chunk).astype(np.intp)
         answers = self._ask(chunk)
         if answers:
-            flags |= self._compared(chunk, expected, answers)
+            flags |= self._compared(allowed, chunk, where, answers)
         return flags, answers
-
-    def _expect(self, patterns: Bits) -> list[Expected]:
-        return [expect_by_kernels.expect(each, patterns) for each in self.rulings]
 
     def _ask(self, patterns: Bits) -> list[Bits]:
         if not self.parties:
@@ -197,35 +222,22 @@ class CastCheck:
             return [*pool.map(lambda party: party.answers(patterns), self.parties)]
 
     def _compared(
-        self, patterns: Bits, expected: Sequence[Expected], answers: Sequence[Bits]
+        self, allowed: AllowedAnswers, patterns: Bits, where: Places, answers: Sequence[Bits]
     ) -> Flags:
         """Return flags for patterns on which backends differ, and on which each breaks the rules.
 
-        Any NaN equals any NaN.
+        Any NaN equals any NaN. ``where`` has the row of ``allowed`` for each pattern.
         """
         flags = np.zeros(patterns.size, np.uint64)
-        first, first_breaks = answers[0], self._breaks(patterns, expected, answers[0])
+        first, first_breaks = answers[0], allowed.breaks(patterns, where, answers[0])
         for place, each in enumerate(answers):
-            differs = each != first
-            breaks = first_breaks
+            breaks, differs = first_breaks, each != first
             if differs.any():
-                breaks = self._breaks(patterns, expected, each)
+                breaks = allowed.breaks(patterns, where, each)
                 differs &= ~(is_nan(self.target, each) & is_nan(self.target, first))
-                flags |= differs.astype(np.uint64) << np.uint64(DIFFERING)
-            flags |= breaks.astype(np.uint64) << np.uint64(BREAKING + place)
+                flags[differs] |= np.uint64(1 << DIFFERING)
+            flags[breaks] |= np.uint64(1 << (BREAKING + place))
         return flags
-
-    def _breaks(self, patterns: Bits, expected: Sequence[Expected], answers: Bits) -> Mask:
-        """Return a mask of the answers that no ruling allows."""
-        breaks = np.ones(patterns.size, bool)
-        for rules, each in zip(self.rulings, expected, strict=True):
-            left = slice(None) if breaks.all() else np.flatnonzero(breaks)
-            part: Any = each if isinstance(left, slice) else each.at(left)
-            grades = grade_answers(rules, patterns[left], part, answers[left])
-            breaks[left] = grades == NOT_ALLOWED
-            if not breaks.any():
-                break
-        return breaks
 
 
 def effect_flags(rulings: Sequence[Ruling], patterns: Bits) -> Flags:

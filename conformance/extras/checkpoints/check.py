@@ -222,7 +222,8 @@ def _chosen(
         if each.dtype != target.name and source in (None, format_named(each.dtype))
     ]
     if not wanted:
-        counts = Counter(each.dtype for each in (*contents.floats, *contents.others))
+        counts = Counter(each.dtype for each in contents.floats)
+        counts += Counter(each.dtype for each in contents.others)
         has = ", ".join(f"{count:,} of {dtype}" for dtype, count in counts.most_common())
         what = f"of {source.name}" if source is not None else f"of floats to cast to {target.name}"
         hint = "name another --from" if source is not None else "give another file"

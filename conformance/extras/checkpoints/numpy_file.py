@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from numpy.lib import format as npy
 
 from conformance.extras.checkpoints.stored_tensors import (
     Contents,
+    Order,
     OtherTensor,
     Span,
     StoredTensor,
@@ -46,7 +48,8 @@ def read_npy(path: Path) -> Contents:
 
 def read_npz(path: Path) -> Contents:
     """Read the headers of all arrays; raise CastigateError if one is malformed."""
-    floats, others = [], []
+    floats: list[StoredTensor] = []
+    others: list[OtherTensor] = []
     with _reading(path), ZipFile(path) as archive:
         for member in archive.namelist():
             if not member.endswith(SUFFIX):
@@ -89,8 +92,10 @@ def _tensor(
             raise ValueError(f"its version is {version[0]}.{version[1]}")
         # The reader of version 2 reads version 3 too, whose only difference is UTF-8 in names.
         read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-        shape, is_column_major, dtype = read(stream)
-    except (ValueError, SyntaxError, RecursionError, MemoryError, UnicodeError) as error:
+        with warnings.catch_warnings(action="ignore"):  # about headers of Python 2
+            shape, is_column_major, dtype = read(stream)
+    except Exception as error:
+        # A header is a Python expression, and numpy's parser raises errors of many classes.
         raise CastigateError(
             f"{path}: the header of array {quoted(name)} is malformed"
             f" ({str(error).partition(chr(10))[0]}); write the file again"
@@ -102,13 +107,13 @@ def _tensor(
         raise CastigateError(f"{path}: array {quoted(name)} has a negative size; write it again")
     form = format_named(dtype.name)
     size = prod(shape) * dtype.itemsize
-    order = ">" if dtype.str.startswith(">") else "<"
+    order: Order = ">" if dtype.str.startswith(">") else "<"
     read_chunks = partial(chunks, name, begin, size, form.storage, order)
     return StoredTensor(name, form.name, shape, read_chunks, is_column_major), (), begin
 
 
 def _of_file(
-    path: Path, name: str, begin: int, size: int, storage: str, order: str
+    path: Path, name: str, begin: int, size: int, storage: str, order: Order
 ) -> Iterator[Bits]:
     with open(path, "rb", buffering=0) as file:
         file.seek(begin)
@@ -116,11 +121,12 @@ def _of_file(
 
 
 def _of_member(
-    path: Path, member: str, name: str, begin: int, size: int, storage: str, order: str
+    path: Path, member: str, name: str, begin: int, size: int, storage: str, order: Order
 ) -> Iterator[Bits]:
     with _reading(path), ZipFile(path) as archive, archive.open(member) as stream:
         stream.read(begin)
-        yield from stream_chunks(path, name, stream, size, storage, order)
+        unpacked: Any = stream  # its type in typeshed lacks readinto
+        yield from stream_chunks(path, name, unpacked, size, storage, order)
 
 
 def members_of(path: Path) -> list[str]:

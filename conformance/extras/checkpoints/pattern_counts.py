@@ -51,7 +51,8 @@ class Folding:
         if not self.low_bits:
             return every
         one = every.dtype.type(1)
-        return ((every >> one) << every.dtype.type(self.low_bits)) | (every & one)
+        found: Bits = ((every >> one) << every.dtype.type(self.low_bits)) | (every & one)
+        return found
 
 
 def folding(source: Format, target: Format, can_fold: bool) -> Folding | None:
@@ -75,7 +76,8 @@ def folded(patterns: Bits, low_bits: int) -> Bits:
         return patterns
     one, shift = patterns.dtype.type(1), patterns.dtype.type(low_bits)
     rest = (patterns & patterns.dtype.type((1 << low_bits) - 1)) != 0
-    return ((patterns >> shift) << one) | rest
+    found: Bits = ((patterns >> shift) << one) | rest
+    return found
 
 
 def count_into(patterns: Bits, low_bits: int, counts: NDArray[np.uint32]) -> None:

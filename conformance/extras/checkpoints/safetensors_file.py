@@ -164,11 +164,7 @@ def read_index(path: Path) -> Contents:
                 f"{path} names the file {quoted(each)}, which is not there; download it too"
             )
     shards = {each: read_safetensors(path.parent / each) for each in files}
-    known = {
-        (file, tensor.name)
-        for file, contents in shards.items()
-        for tensor in (*contents.floats, *contents.others)
-    }
+    known = {(file, name) for file, each in shards.items() for name in each.names}
     for name, file in index.weight_map.items():
         if (file, name) not in known:
             raise CastigateError(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 
@@ -18,11 +18,22 @@ from specs.formats import format_named
 CHUNK_BYTES = 1 << 22
 """The bytes that are read at a time; they stay in a core's cache while they are counted."""
 
+Order = Literal["<", ">"]
+"""The order of bytes in a number, as numpy writes it."""
+
 Chunks = Callable[[], Iterator[Bits]]
 """Yields a tensor's elements in their order, as bit patterns; each array is valid until the next.
 
 Raises CastigateError if the file ends too early, or cannot be decompressed.
 """
+
+
+class Readable(Protocol):
+    """A stream of bytes that fills buffers."""
+
+    def readinto(self, buffer: memoryview, /) -> int | None:
+        """Fill a buffer from its beginning; return the number of bytes, 0 at the end."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -72,6 +83,11 @@ class Contents:
     floats: tuple[StoredTensor, ...]
     others: tuple[OtherTensor, ...] = ()
 
+    @property
+    def names(self) -> list[str]:
+        """The names of all tensors."""
+        return [each.name for each in self.floats] + [each.name for each in self.others]
+
 
 class Span(NamedTuple):
     """The bytes of a tensor in a file: from ``begin`` to before ``end``."""
@@ -107,19 +123,19 @@ def file_chunks(path: Path, span: Span, storage: str) -> Iterator[Bits]:
 
 
 def stream_chunks(
-    path: Path, name: str, stream: BinaryIO | object, size: int, storage: str, order: str = "<"
+    path: Path, name: str, stream: Readable, size: int, storage: str, order: Order = "<"
 ) -> Iterator[Bits]:
     """Yield the next ``size`` bytes of a stream as elements; ``order`` is their byte order.
 
     All arrays share one buffer. Raise CastigateError if the stream ends before.
     """
-    buffer = np.empty(min(CHUNK_BYTES, size), np.uint8)
+    buffer = bytearray(min(CHUNK_BYTES, size))
     stored = np.dtype(storage).newbyteorder(order)
     while size:
         part = memoryview(buffer)[: min(CHUNK_BYTES, size)]
         filled = 0
         while filled < len(part):
-            count = stream.readinto(part[filled:])  # type: ignore[union-attr]
+            count = stream.readinto(part[filled:])
             if not count:
                 raise CastigateError(
                     f"{path} ends inside of tensor {quoted(name)}; it was cut off, so copy or"
@@ -127,7 +143,7 @@ def stream_chunks(
                 )
             filled += count
         size -= filled
-        yield buffer[:filled].view(stored).astype(storage, copy=False)
+        yield np.frombuffer(part[:filled], stored).astype(storage, copy=False)
 
 
 def file_size(path: Path) -> int:
