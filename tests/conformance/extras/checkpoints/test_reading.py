@@ -63,7 +63,7 @@ MIXED = {
     "half": weights("float16", 21)[:54].reshape(2, 3, 9),
     "brain": weights("bfloat16", 10),
     "double": weights("float64", 5),
-    "scalar": np.float32(1.5).reshape(()),
+    "scalar": np.array(1.5, np.float32),
     "none": np.zeros((0, 4), np.float16),
 }
 
