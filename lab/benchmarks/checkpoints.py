@@ -2,10 +2,11 @@
 
     python -m lab.benchmarks.checkpoints [FOLDER]
 
-writes FOLDER/model.safetensors (by default to a temporary folder) with a fixed seed: a half of it
-bfloat16, a quarter each float32 and float16. It prints for bfloat16 alone, and for all, how long
-torch takes to cast the same elements from memory, how long the command takes from start to end, the
-ratio, and the largest memory of all its processes together.
+writes FOLDER/model.safetensors (by default to a temporary folder) with a fixed seed, most of it
+bfloat16. It prints for bfloat16 alone, and for all, how long torch takes to cast the same elements
+from memory, how long the command takes from start to end, both also in processor seconds, the
+ratios, and the largest memory of all its processes together. On a busy machine the ratio of
+processor seconds is the steadier one; torch spreads its work over all cores, the command does not.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-TENSORS = {"BF16": 32, "F32": 8, "F16": 16}
+TENSORS = {"BF16": 40, "F32": 6, "F16": 12}
 """The number of tensors of each dtype; those of 16 bits have 32 MiB each, those of 32 twice."""
 SHAPE = (4096, 4096)
 BYTES = {"BF16": 2, "F32": 4, "F16": 2}
@@ -65,30 +66,41 @@ def write(path: Path) -> None:
                 file.write(elements(chance, dtype).tobytes())
 
 
-def seconds_of_torch(dtypes: list[str]) -> float:
+class Seconds(NamedTuple):
+    """How long something takes, and the processor time of all its threads and processes."""
+
+    passed: float
+    processor: float
+
+
+def seconds_of_torch(dtypes: list[str]) -> Seconds:
     """Return how long torch takes to cast all tensors of some dtypes, each from memory."""
     torch: Any = importlib.import_module("torch")
-    chance, spent = np.random.default_rng(SEED), 0.0
+    chance, passed, used = np.random.default_rng(SEED), 0.0, 0.0
     for dtype in dtypes:
         plain = torch.from_numpy(elements(chance, "F32")).to(getattr(torch, TORCH[dtype]))
-        best = float("inf")
-        for _ in range(REPEATS):
-            begin = time.perf_counter()
+        times = []
+        for _ in range(REPEATS * TENSORS[dtype]):
+            begin, processor = time.perf_counter(), time.process_time()
             plain.to(torch.float8_e4m3fn)
-            best = min(best, time.perf_counter() - begin)
-        spent += best * TENSORS[dtype]
-    return spent
+            times.append((time.perf_counter() - begin, time.process_time() - processor))
+        passed += sum(each for each, _ in times) / REPEATS
+        used += sum(each for _, each in times) / REPEATS
+    return Seconds(passed, used)
 
 
-def measured(command: list[str]) -> tuple[float, int]:
+def measured(command: list[str]) -> tuple[Seconds, int]:
     """Run a command; return its seconds, and the most bytes that it and its children held."""
-    begin, most = time.perf_counter(), 0
+    begin, before, most = time.perf_counter(), os.times(), 0
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
         while process.poll() is None:
             most = max(most, sum(map(resident, family(process.pid))))
             time.sleep(0.02)
     assert process.returncode in (0, 1), process.returncode
-    return time.perf_counter() - begin, most
+    after = os.times()
+    used = after.children_user + after.children_system
+    used -= before.children_user + before.children_system
+    return Seconds(time.perf_counter() - begin, used), most
 
 
 def family(pid: int) -> Iterator[int]:
@@ -112,13 +124,19 @@ def show(path: Path, title: str, dtypes: list[str], *options: str) -> None:
     check = [sys.executable, "-c", "import castigate; castigate.main()", "check", str(path)]
     command = [*check, "--to=e4m3fn", *options]
     by_torch = seconds_of_torch(dtypes)
-    seconds, most = min(measured(command) for _ in range(REPEATS))
+    times = [measured(command) for _ in range(REPEATS)]
+    seconds = Seconds(*(sum(column) / REPEATS for column in zip(*(each for each, _ in times))))
+    most = max(each for _, each in times)
     size = sum(TENSORS[each] * SHAPE[0] * SHAPE[1] * BYTES[each] for each in dtypes)
     print(
-        f"{title}: {size / 1e9:.2f} GB; torch {by_torch:.2f} s, check {seconds:.2f} s,"
-        f" {size / seconds / 1e9:.2f} GB/s, {by_torch / seconds:.2f} of torch's speed;"
-        f" at most {most / 2**20:,.0f} MiB"
+        f"{title}: {size / 1e9:.2f} GB; torch {_words(by_torch)}; check {_words(seconds)},"
+        f" {by_torch.passed / seconds.passed:.2f} of torch's speed, by processor time"
+        f" {by_torch.processor / seconds.processor:.2f}; at most {most / 2**20:,.0f} MiB"
     )
+
+
+def _words(seconds: Seconds) -> str:
+    return f"{seconds.passed:.2f} s ({seconds.processor:.2f} s of processors)"
 
 
 def main() -> None:

@@ -10,16 +10,14 @@ chunk.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.extras.checkpoints.pattern_counts import Histogram, folding
+from conformance.extras.checkpoints.pattern_counts import CountInto, Histogram, folding
 from conformance.extras.checkpoints.stored_tensors import StoredTensor
-from conformance.pair_answers import BackendCase
 from oracles.protocol import Bits, Mask
 from oracles.reference import expect_by_kernels
 from oracles.reference.kernels import convert, unpack
@@ -48,6 +46,7 @@ BLOCK = 1 << 15
 
 Flags = NDArray[np.uint64]
 Places = NDArray[np.intp]
+Ask = Callable[[Bits], list[Bits]]
 
 
 @dataclass(frozen=True)
@@ -131,11 +130,13 @@ class CastCheck:
     """Checks tensors of one source for one target.
 
     An answer is allowed if any of ``rulings`` allows it, at least one; all round alike. What
-    becomes of elements out of range is known only if there is a single ruling.
+    becomes of elements out of range is known only if there is a single ruling. ``ask`` returns the
+    answers of each backend to some patterns, and is None without backends. ``count`` counts keys.
     """
 
-    def __init__(self, rulings: Sequence[Ruling], parties: Sequence[BackendCase]) -> None:
-        self.rulings, self.parties = tuple(rulings), tuple(parties)
+    def __init__(self, rulings: Sequence[Ruling], ask: Ask | None, count: CountInto) -> None:
+        self._ask, self._count = ask, count
+        self.rulings = tuple(rulings)
         self.source, self.target = rulings[0].source, rulings[0].target
         self.asks_once = self.source.bits <= EXHAUSTIVE_BITS
         can_fold = not any(each.on_the_way for each in rulings)
@@ -143,25 +144,25 @@ class CastCheck:
         if self.fold is not None:
             patterns = self.fold.patterns()
             self._flags = effect_flags(self.rulings, patterns)
-            if parties:
+            if ask is not None:
                 self._allowed = AllowedAnswers(self.rulings, patterns)
-            if self.asks_once and parties:
-                self._answers = self._ask(patterns)
+            if self.asks_once and ask is not None:
+                self._answers = ask(patterns)
                 where = np.arange(patterns.size)
                 self._flags |= self._compared(self._allowed, patterns, where, self._answers)
 
     def tally(self, tensor: StoredTensor, on_read: Callable[[int], None]) -> Tally:
         """Read a tensor and count its elements by flags.
 
-        ``on_read`` is called with the bytes of each chunk. Raise LostBackendError if a backend
-        fails, and CastigateError if the file cannot be read.
+        ``on_read`` is called with the bytes of each chunk. Raise CastigateError if a backend
+        fails, or if the file cannot be read.
         """
         found, first = Tally(), 0
-        histogram = Histogram(self.fold) if self.fold is not None else None
+        histogram = Histogram(self.fold, self._count) if self.fold is not None else None
         for chunk in tensor.chunks():
             if histogram is not None:
                 histogram.add(chunk)
-            if histogram is None or (self.parties and not self.asks_once):
+            if histogram is None or (self._ask is not None and not self.asks_once):
                 flags, answers = self._flags_of(chunk)
                 found.add_chunk(flags, chunk, first, answers)
             first += chunk.size
@@ -192,7 +193,7 @@ class CastCheck:
 
     def answers(self, pattern: int) -> tuple[int, ...]:
         """Return the answer of each backend to one pattern."""
-        if not self.parties:
+        if self._ask is None:
             return ()
         if self.asks_once:
             return tuple(int(each[pattern]) for each in self._answers)
@@ -210,16 +211,10 @@ class CastCheck:
         else:
             flags = np.zeros(chunk.size, np.uint64)
             allowed, where = self._allowed, self.fold.keys(chunk).astype(np.intp)
+        if self._ask is None:
+            return flags, []
         answers = self._ask(chunk)
-        if answers:
-            flags |= self._compared(allowed, chunk, where, answers)
-        return flags, answers
-
-    def _ask(self, patterns: Bits) -> list[Bits]:
-        if not self.parties:
-            return []
-        with ThreadPoolExecutor(len(self.parties)) as pool:
-            return [*pool.map(lambda party: party.answers(patterns), self.parties)]
+        return flags | self._compared(allowed, chunk, where, answers), answers
 
     def _compared(
         self, allowed: AllowedAnswers, patterns: Bits, where: Places, answers: Sequence[Bits]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, fields
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from conformance.extras.checkpoints.cast_check import (
     BREAKING,
@@ -17,8 +18,8 @@ from conformance.extras.checkpoints.cast_check import (
     Tally,
 )
 from conformance.extras.checkpoints.opening import open_checkpoint
+from conformance.extras.checkpoints.pattern_counts import fastest_count
 from conformance.extras.checkpoints.stored_tensors import Contents, OtherTensor, StoredTensor
-from conformance.pair_answers import BackendCase, LostBackendError, asked_of, case_between
 from oracles.backend.launch_config import DEFAULT_TIMEOUT, launch_configs
 from oracles.backend.loading import load_all
 from oracles.reference import expect_by_exact
@@ -31,6 +32,9 @@ from specs.formats import Format, dtype_spelled, format_named
 from specs.loader import document_and_version
 from specs.ruling import ruling
 from specs.selection import cases_of_pair
+
+if TYPE_CHECKING:
+    from conformance.extras.checkpoints.backend_answers import AskedBackends
 
 YARDSTICK, VERSION = "small-floats", "1"
 """What decides without a document: ``specs/yardsticks/small_floats.yaml``."""
@@ -164,19 +168,20 @@ def check_checkpoint(
         name: _cases(document, name, goal.name)
         for name in dict.fromkeys(each.dtype for each in chosen)
     }
+    count = fastest_count(sum(each.elements for each in chosen))
     advance = progress(sum(each.bytes for each in chosen))
     with ExitStack() as stack:
         loaded = load_all(stack, launch_configs(backends, pythons, timeout))
         names = [each.name for each in loaded]
-        try:
-            checks = {
-                name: CastCheck([*map(ruling, each)], _parties(loaded, name, goal.name))
-                for name, each in cases.items()
-            }
-            tallies = [(each, checks[each.dtype].tally(each, advance)) for each in chosen]
-            examples = tuple(_examples(checks, tallies, names))
-        except LostBackendError as lost:
-            raise CastigateError(f"{lost}; leave it out") from None
+        asked = {name: _asked(loaded, name, goal.name) for name in cases} if loaded else {}
+        checks = {
+            name: CastCheck(
+                [*map(ruling, each)], asked[name].answers if name in asked else None, count
+            )
+            for name, each in cases.items()
+        }
+        tallies = [(each, checks[each.dtype].tally(each, advance)) for each in chosen]
+        examples = tuple(_examples(checks, tallies, names))
     rows = [
         TensorChanges(each.name, each.dtype, each.shape, _effects(each, tally, names))
         for each, tally in tallies
@@ -194,8 +199,8 @@ def check_checkpoint(
         document is not None,
         {name: tuple(case.id for case in each) for name, each in cases.items()},
         {
-            name: {party.name: party.case.id for party in check.parties}
-            for name, check in checks.items()
+            name: {party.name: party.case.id for party in each.parties}
+            for name, each in asked.items()
         },
         {each.name: each.version for each in loaded},
     )
@@ -245,6 +250,8 @@ def _cases(document: str | None, source: str, target: str) -> tuple[Case, ...]:
             if case.mode.get("round", ROUNDING) == ROUNDING
             and _has_result(format_named(target), case.mode.get("overflow", ""))
         )
+    from conformance.pair_answers import case_between  # It needs all judges, see below.
+
     named, version = document_and_version(document)
     version = version or [*named.entry.versions][-1]
     found = case_between(named.name, version, source, target)
@@ -266,18 +273,12 @@ def _has_result(target: Format, overflow: str) -> bool:
     return True
 
 
-def _parties(backends: Sequence[Backend], source: str, target: str) -> list[BackendCase]:
-    """Return each backend with its case of a pair; raise CastigateError if one answers none."""
-    found = []
-    for backend in backends:
-        asked = asked_of(backend, source, target)
-        if isinstance(asked, str):
-            raise CastigateError(
-                f"{backend.name} does not cast {source} to {target}: {asked}; leave it out, or"
-                " choose tensors by --from"
-            )
-        found.append(asked)
-    return found
+def _asked(backends: Sequence[Backend], source: str, target: str) -> AskedBackends:
+    """Return backends with their cases of a pair; raise CastigateError if one answers none."""
+    # It needs all judges, which take longer to import than a small checkpoint to read.
+    from conformance.extras.checkpoints.backend_answers import asked_backends
+
+    return asked_backends(backends, source, target)
 
 
 def _effects(tensor: StoredTensor, tally: Tally, backends: Sequence[str]) -> Effects:

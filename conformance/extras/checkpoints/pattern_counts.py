@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 from importlib.util import find_spec
 from typing import Any
 
@@ -21,6 +20,8 @@ from specs.formats import EXHAUSTIVE_BITS, Format
 
 MOST_KEY_BITS = 24
 """The bits of the widest keys that are counted in one table."""
+MANY = 1 << 24
+"""The fewest elements for which loading numba, which takes most of a second, saves time."""
 MOST_COUNTED = (1 << 32) - 1
 """The most elements that 32-bit counters count."""
 
@@ -85,10 +86,12 @@ def count_into(patterns: Bits, low_bits: int, counts: NDArray[np.uint32]) -> Non
     counts += np.bincount(folded(patterns, low_bits), minlength=counts.size).astype(np.uint32)
 
 
-@cache
-def fastest_count() -> CountInto:
-    """Return the compiled function where numba is installed, else numpy's."""
-    if find_spec("numba") is None:
+def fastest_count(elements: int) -> CountInto:
+    """Return the function to count some number of elements: numba's, or numpy's.
+
+    It is numpy's where numba is not installed, and for few elements.
+    """
+    if elements < MANY or find_spec("numba") is None:
         return count_into
     from conformance.extras.checkpoints import pattern_counts_numba
 
@@ -98,8 +101,8 @@ def fastest_count() -> CountInto:
 class Histogram:
     """Counts how often each key occurs in a tensor."""
 
-    def __init__(self, fold: Folding, count: CountInto | None = None) -> None:
-        self._fold, self._count = fold, count or fastest_count()
+    def __init__(self, fold: Folding, count: CountInto) -> None:
+        self._fold, self._count = fold, count
         # Counters of 32 bits are twice as fast as wider ones.
         self._recent = np.zeros(1 << fold.bits, np.uint32)
         self._total: Any = np.uint64(0)
