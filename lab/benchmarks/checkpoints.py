@@ -4,9 +4,10 @@
 
 writes FOLDER/model.safetensors (by default to a temporary folder) with a fixed seed, most of it
 bfloat16. It prints for bfloat16 alone, and for all, how long torch takes to cast the same elements
-from memory, how long the command takes from start to end, both also in processor seconds, the
-ratios, and the largest memory of all its processes together. On a busy machine the ratio of
-processor seconds is the steadier one; torch spreads its work over all cores, the command does not.
+from memory, how long the check takes in a process that has started, and how long the command takes
+from start to end, with the largest memory of all its processes together. The ratios are to torch's
+speed. Each is given by the clock and in processor seconds, which a busy machine changes less; torch
+spreads its work over all cores, the check does not.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from conformance.extras.checkpoints.check import check_checkpoint
 
 TENSORS = {"BF16": 40, "F32": 6, "F16": 12}
 """The number of tensors of each dtype; those of 16 bits have 32 MiB each, those of 32 twice."""
@@ -71,6 +74,17 @@ class Seconds(NamedTuple):
 
     passed: float
     processor: float
+
+
+def seconds_of_check(path: Path, dtypes: list[str]) -> Seconds:
+    """Return how long a check takes in this process, which has done it once."""
+    source = TORCH[dtypes[0]] if len(dtypes) == 1 else None
+    times = []
+    for _ in range(1 + REPEATS):
+        begin, processor = time.perf_counter(), time.process_time()
+        check_checkpoint(path, "float8e4m3fn", source=source)
+        times.append((time.perf_counter() - begin, time.process_time() - processor))
+    return mean([Seconds(*each) for each in times[1:]])
 
 
 def seconds_of_torch(dtypes: list[str]) -> Seconds:
@@ -125,18 +139,29 @@ def show(path: Path, title: str, dtypes: list[str], *options: str) -> None:
     command = [*check, "--to=e4m3fn", *options]
     by_torch = seconds_of_torch(dtypes)
     times = [measured(command) for _ in range(REPEATS)]
-    seconds = Seconds(*(sum(column) / REPEATS for column in zip(*(each for each, _ in times))))
-    most = max(each for _, each in times)
+    seconds, most = mean([each for each, _ in times]), max(each for _, each in times)
     size = sum(TENSORS[each] * SHAPE[0] * SHAPE[1] * BYTES[each] for each in dtypes)
     print(
-        f"{title}: {size / 1e9:.2f} GB; torch {_words(by_torch)}; check {_words(seconds)},"
-        f" {by_torch.passed / seconds.passed:.2f} of torch's speed, by processor time"
-        f" {by_torch.processor / seconds.processor:.2f}; at most {most / 2**20:,.0f} MiB"
+        f"{title}, {size / 1e9:.2f} GB: torch {by_torch.passed:.2f} s ({by_torch.processor:.2f})",
+        "" if options else f"check {_words(seconds_of_check(path, dtypes), by_torch)}",
+        f"whole command {_words(seconds, by_torch)}, at most {most / 2**20:,.0f} MiB",
+        sep="\n  ",
     )
 
 
-def _words(seconds: Seconds) -> str:
-    return f"{seconds.passed:.2f} s ({seconds.processor:.2f} s of processors)"
+def _words(seconds: Seconds, by_torch: Seconds) -> str:
+    ratios = by_torch.passed / seconds.passed, by_torch.processor / seconds.processor
+    return (
+        f"{seconds.passed:.2f} s ({seconds.processor:.2f}), ratio {ratios[0]:.2f} ({ratios[1]:.2f})"
+    )
+
+
+def mean(times: list[Seconds]) -> Seconds:
+    """Return the means of both times."""
+    return Seconds(
+        sum(each.passed for each in times) / len(times),
+        sum(each.processor for each in times) / len(times),
+    )
 
 
 def main() -> None:

@@ -42,8 +42,11 @@ def result_lines(checked: CheckedCheckpoint, shows_all: bool) -> Iterator[str]:
     yield ""
     yield from _table(checked, shows_all)
     yield ""
+    elements: dict[tuple[str, tuple[int, ...]], list[Example]] = {}
     for each in checked.examples:
-        yield from _example_lines(checked, each)
+        elements.setdefault((each.tensor, each.index), []).append(each)
+    for examples in elements.values():
+        yield from _example_lines(checked, examples)
     yield from _notes(checked)
 
 
@@ -66,7 +69,8 @@ def _sentence(checked: CheckedCheckpoint) -> str:
         )
     for name in names:
         if total.breaking[name]:
-            line += f"; {name} is wrong on {counted(total.breaking[name], 'element')}"
+            verb = "is" if total.breaking[name] == 1 else "are"
+            line += f"; {counted(total.breaking[name], 'answer')} of {name} {verb} not allowed"
     if names and not any(total.breaking.values()):
         line += "; all answers are allowed"
     return line
@@ -87,7 +91,7 @@ def _table(checked: CheckedCheckpoint, shows_all: bool) -> Iterator[str]:
         if name == "changed" or getattr(checked.total, name)
     ]
     columns += [
-        (f"{name} wrong", lambda effects, name=name: effects.breaking[name])  # type: ignore[misc]
+        (_not_allowed(name), lambda effects, name=name: effects.breaking[name])  # type: ignore[misc]
         for name, count in checked.total.breaking.items()
         if count
     ]
@@ -112,13 +116,21 @@ def _shape(sizes: Sequence[int]) -> str:
     return "×".join(map(str, sizes)) or "scalar"
 
 
-def _example_lines(checked: CheckedCheckpoint, example: Example) -> Iterator[str]:
+def _not_allowed(backend: str) -> str:
+    return f"{backend} not allowed"
+
+
+def _example_lines(checked: CheckedCheckpoint, examples: Sequence[Example]) -> Iterator[str]:
+    """Yield the lines of an element, which is an example of one effect or more."""
+    example = examples[0]
     source, target = format_named(example.dtype), format_named(checked.target)
-    effect, _, backend = example.effect.partition(":")
-    title = f"{backend} wrong" if backend else COLUMNS[effect]
+    titles = []
+    for each in examples:
+        effect, _, backend = each.effect.partition(":")
+        titles.append(_not_allowed(backend) if backend else COLUMNS[effect])
     place = f"[{', '.join(map(str, example.index))}]"
     given = datum_with_value(source, example.pattern)
-    yield f"{title}: {plain_line(example.tensor, LONGEST_NAME)}{place} is {given}"
+    yield f"{', '.join(titles)}: {plain_line(example.tensor, LONGEST_NAME)}{place} is {given}"
     allowed = [
         datum_with_value(target, int(each, 16)) if each.startswith("0x") else each
         for each in example.allowed
@@ -135,10 +147,12 @@ def _notes(checked: CheckedCheckpoint) -> Iterator[str]:
         cases = (case for each in checked.decided_by.values() for case in each)
         yield f"decided by {', '.join(cases)}"
     else:
-        yield (
-            f"decided by the yardstick {YARDSTICK}: {ROUNDING}; out of range, documents differ, so"
-            " the largest value, NaN and infinity are allowed; --document NAME decides"
-        )
+        yield f"decided by the yardstick {YARDSTICK}: the exact value, rounded to {ROUNDING}"
+        if checked.total.out_of_range:
+            yield (
+                "  out of range documents differ, so the largest value, NaN and infinity are"
+                " allowed; --document decides"
+            )
     if checked.others:
         kinds = Counter(plain_line(each.dtype, LONGEST_NAME) for each in checked.others)
         words = ", ".join(f"{count:,} of {dtype}" for dtype, count in kinds.most_common())
