@@ -6,7 +6,9 @@ import numpy as np
 
 from conformance.families.reference import Reference
 from oracles.protocol import Bits
+from reports.grading.allowed_answers import is_nan
 from specs.cases import Case
+from specs.formats import format_named
 
 RIGHT = Reference()
 WRONG = {"bfloat16": 0x3F99, "float32": 0x3F99999A, "float64": 0x3FF3333333333333}
@@ -24,6 +26,15 @@ class OneWrong:
         answers = RIGHT.cast(case, bits)
         is_wrong = bits == np.array(WRONG[case.source], bits.dtype)
         return np.where(is_wrong, answers + answers.dtype.type(1), answers)
+
+
+class NanIsZero(OneWrong):
+    """Answers zero to NaN."""
+
+    def cast(self, case: Case, bits: Bits) -> Bits:
+        answers = RIGHT.cast(case, bits)
+        found: Bits = np.where(is_nan(format_named(case.source), bits), 0, answers)
+        return found.astype(answers.dtype)
 
 
 class Dies(OneWrong):

@@ -18,7 +18,12 @@ from specs.errors import CastigateError
 from specs.formats import format_named
 from specs.ruling import ruling
 from specs.selection import cases_of_pair
-from tests.conformance.extras.checkpoints.files import brute_force, weights, write_safetensors
+from tests.conformance.extras.checkpoints.files import (
+    DTYPES,
+    brute_force,
+    weights,
+    write_safetensors,
+)
 from tests.conformance.extras.checkpoints.planted_backends import WRONG
 
 PLANTED = "tests/conformance/extras/checkpoints/planted_backends.py"
@@ -43,6 +48,7 @@ def effects_of(checked: CheckedCheckpoint, **names: Any) -> dict[str, Any]:
         ("float32", "float8e4m3fn"),
         ("float64", "float8e4m3fn"),
         ("bfloat16", "float8e5m2"),
+        ("float16", "float8e5m2"),
         ("float32", "float8e5m2fnuz"),
         ("float16", "float8e4m3fnuz"),
         ("bfloat16", "float16"),
@@ -111,6 +117,13 @@ def test_examples_are_elements_of_the_file(tmp_path: Path) -> None:
     assert (found["to_subnormal"].index, found["to_subnormal"].allowed) == ((2, 3), ("0x02",))
 
 
+def test_an_example_is_from_the_tensor_with_the_most(tmp_path: Path) -> None:
+    tensors = {f"{count}": np.full(count, 500, np.float16) for count in (2, 9, 4)}
+    path = write_safetensors(tmp_path / "m.safetensors", tensors)
+    found = {each.effect: each.tensor for each in check_checkpoint(path, "e4m3fn").examples}
+    assert found == {"changed": "9", "out_of_range": "9"}
+
+
 @pytest.mark.usefixtures("_in_this_process")
 @pytest.mark.parametrize("source", ["bfloat16", "float32", "float64"])
 @pytest.mark.parametrize("target", ["e4m3fn", "float32"])
@@ -131,6 +144,18 @@ def test_a_wrong_backend_is_found(source: str, target: str, tmp_path: Path) -> N
         right, wrong = found[name].answers["reference"], found[name].answers[ONE_WRONG]
         assert wrong == right + 1
         assert found[name].allowed == (f"{right:#0{4 if target == 'e4m3fn' else 10}x}",)
+
+
+@pytest.mark.usefixtures("_in_this_process")
+@pytest.mark.parametrize("source", ["bfloat16", "float32"])
+def test_zero_is_no_answer_to_nan(source: str, tmp_path: Path) -> None:
+    x = np.full(10, np.nan).astype(DTYPES[source])
+    x[3:] = 0
+    path = write_safetensors(tmp_path / "m.safetensors", {"x": x})
+    name = f"{PLANTED}:NanIsZero"
+    checked = check_checkpoint(path, "e4m3fn", backends=["reference", name])
+    assert (checked.total.differing, checked.total.breaking[name]) == (3, 3)
+    assert checked.total.breaking["reference"] == 0
 
 
 @pytest.mark.usefixtures("_in_this_process")
