@@ -168,9 +168,8 @@ class CastCheck:
             first += chunk.size
             on_read(chunk.nbytes)
         if histogram is not None:
-            counts = histogram.counts()
-            keys = np.flatnonzero(counts)
-            found.add_keys(self._flags[keys], counts[keys], keys)
+            keys, counts = histogram.counts()
+            found.add_keys(self._flags[keys], counts, keys)
         return found
 
     def located(self, tensor: StoredTensor, keys: Sequence[int]) -> dict[int, tuple[int, int]]:

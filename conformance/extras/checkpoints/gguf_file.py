@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from conformance.extras.checkpoints.stored_tensors import (
+    MOST_DIMENSIONS,
     Contents,
     OtherTensor,
     Span,
@@ -26,7 +27,6 @@ from specs.formats import format_named
 
 MAGIC = b"GGUF"
 VERSIONS = (2, 3)
-MOST_DIMENSIONS = 8
 ALIGNMENT_KEY, DEFAULT_ALIGNMENT = b"general.alignment", 32
 STRING, ARRAY, UINT32 = 8, 9, 4
 SCALAR_BYTES = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
@@ -110,7 +110,7 @@ class _Header:
     def _info(self) -> TensorInfo:
         name, count = self._string().decode(errors="replace"), self._number("I")
         if count > MOST_DIMENSIONS:
-            raise self._malformed(f"tensor {quoted(name)} has {count} dimensions")
+            raise self._malformed(f"tensor {quoted(name)} has {count:,} dimensions")
         # The file begins with the dimension whose index moves fastest.
         shape = tuple(reversed([self._number("Q") for _ in range(count)]))
         return TensorInfo(name, shape, self._number("I"), self._number("Q"))

@@ -20,6 +20,7 @@ from conformance.extras.checkpoints.stored_tensors import (
     OtherTensor,
     Span,
     StoredTensor,
+    check_shape,
     check_spans,
     stream_chunks,
 )
@@ -103,8 +104,7 @@ def _tensor(
     begin = stream.tell()
     if dtype.name not in FLOATS:
         return None, (OtherTensor(name, str(dtype)),), begin
-    if any(each < 0 for each in shape):
-        raise CastigateError(f"{path}: array {quoted(name)} has a negative size; write it again")
+    check_shape(path, name, shape)
     form = format_named(dtype.name)
     size = prod(shape) * dtype.itemsize
     order: Order = ">" if dtype.str.startswith(">") else "<"

@@ -17,6 +17,7 @@ from conformance.extras.checkpoints.stored_tensors import (
     OtherTensor,
     Span,
     StoredTensor,
+    check_shape,
     check_spans,
     file_chunks,
 )
@@ -84,10 +85,7 @@ def _tensor(
 ) -> StoredTensor:
     """Return an initializer; note in ``spans`` where its bytes are if they are in another file."""
     shape = tuple(each.dims)
-    if any(size < 0 for size in shape):
-        raise CastigateError(
-            f"{path}: initializer {quoted(each.name)} has a negative size; write the model again"
-        )
+    check_shape(path, each.name, shape)
     wanted = prod(shape) * dtype.bits // 8
     if each.data_location == onnx.TensorProto.EXTERNAL:
         file, span = _external(path, each, wanted)

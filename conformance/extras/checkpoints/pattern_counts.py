@@ -22,6 +22,8 @@ MOST_KEY_BITS = 24
 """The bits of the widest keys that are counted in one table."""
 MANY = 1 << 24
 """The fewest elements for which loading numba, which takes most of a second, saves time."""
+FEW = 16
+"""Up to this part of the number of keys, sorting patterns is faster than one counter per key."""
 MOST_COUNTED = (1 << 32) - 1
 """The most elements that 32-bit counters count."""
 
@@ -83,7 +85,12 @@ def folded(patterns: Bits, low_bits: int) -> Bits:
 
 def count_into(patterns: Bits, low_bits: int, counts: NDArray[np.uint32]) -> None:
     """Add to the counter of each pattern's key; a ``CountInto`` in numpy."""
-    counts += np.bincount(folded(patterns, low_bits), minlength=counts.size).astype(np.uint32)
+    keys = folded(patterns, low_bits)
+    if keys.size < counts.size // FEW:
+        distinct, times = np.unique(keys, return_counts=True)
+        counts[distinct] += times.astype(np.uint32)
+    else:
+        counts += np.bincount(keys, minlength=counts.size).astype(np.uint32)
 
 
 def fastest_count(elements: int) -> CountInto:
@@ -105,18 +112,22 @@ class Histogram:
         self._fold, self._count = fold, count
         # Counters of 32 bits are twice as fast as wider ones.
         self._recent = np.zeros(1 << fold.bits, np.uint32)
-        self._total: Any = np.uint64(0)
+        self._earlier: Counts | None = None
         self._room = MOST_COUNTED
 
     def add(self, patterns: Bits) -> None:
         """Count some patterns."""
         if patterns.size > self._room:
-            self._total, self._room = self.counts(), MOST_COUNTED
+            self._earlier, self._room = self._every().astype(np.uint64), MOST_COUNTED
             self._recent[:] = 0
         self._count(patterns, self._fold.low_bits, self._recent)
         self._room -= patterns.size
 
-    def counts(self) -> Counts:
-        """Return how often each key occurs."""
-        found: Counts = self._total + self._recent.astype(np.uint64)
-        return found
+    def counts(self) -> tuple[NDArray[np.intp], Counts]:
+        """Return the keys that occur, and how often each does."""
+        every = self._every()
+        keys = np.flatnonzero(every)
+        return keys, every[keys].astype(np.uint64)
+
+    def _every(self) -> NDArray[np.unsignedinteger[Any]]:
+        return self._recent if self._earlier is None else self._earlier + self._recent

@@ -13,6 +13,8 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, TypeAdapter, ValidationError
 
 from conformance.extras.checkpoints.stored_tensors import (
+    LARGEST,
+    MOST_DIMENSIONS,
     Contents,
     OtherTensor,
     Span,
@@ -42,7 +44,7 @@ FLOATS = {
 """The dtypes of safetensors that are checked, by Castigate's names."""
 INDEX_SUFFIX = ".safetensors.index.json"
 
-Size = Annotated[StrictInt, Field(ge=0)]
+Size = Annotated[StrictInt, Field(ge=0, le=LARGEST)]
 
 
 class TensorEntry(BaseModel):
@@ -51,7 +53,7 @@ class TensorEntry(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     dtype: str
-    shape: tuple[Size, ...]
+    shape: Annotated[tuple[Size, ...], Field(max_length=MOST_DIMENSIONS)]
     data_offsets: tuple[Size, Size]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -17,6 +17,10 @@ from specs.formats import format_named
 
 CHUNK_BYTES = 1 << 22
 """The bytes that are read at a time; they stay in a core's cache while they are counted."""
+
+MOST_DIMENSIONS = 64
+LARGEST = (1 << 63) - 1
+"""The largest size of a dimension, and the largest offset in a file."""
 
 Order = Literal["<", ">"]
 """The order of bytes in a number, as numpy writes it."""
@@ -95,6 +99,14 @@ class Span(NamedTuple):
     name: str
     begin: int
     end: int
+
+
+def check_shape(path: Path, name: str, shape: Sequence[int]) -> None:
+    """Raise CastigateError for a shape that no tensor has, whose size might have no end."""
+    if len(shape) > MOST_DIMENSIONS or any(not 0 <= size <= LARGEST for size in shape):
+        raise CastigateError(
+            f"{path}: tensor {quoted(name)} has an impossible shape; write the file again"
+        )
 
 
 def check_spans(path: Path, spans: Iterable[Span]) -> None:

@@ -194,8 +194,8 @@ def test_counters_do_not_overflow(monkeypatch: pytest.MonkeyPatch) -> None:
     histogram = Histogram(Folding(format_named("float8e5m2"), 0), count_into)
     for _ in range(5):
         histogram.add(np.array([3, 3, 3, 200], np.uint8))
-    counts = histogram.counts()
-    assert (counts[3], counts[200], counts.sum()) == (15, 5, 20)
+    keys, counts = histogram.counts()
+    assert (keys.tolist(), counts.tolist()) == ([3, 200], [15, 5])
     assert counts.dtype == np.uint64
 
 
@@ -213,11 +213,12 @@ def test_the_compiled_count_equals_numpys(dtype: str, low_bits: int) -> None:
     x[::3] &= x.dtype.type(np.iinfo(dtype).max ^ ((1 << low_bits) - 1))
     x[::6] |= x.dtype.type(1)
     bits = 8 * x.itemsize - low_bits + bool(low_bits)
-    twins = [np.zeros(1 << bits, np.uint32) for _ in range(2)]
-    count_into(x, low_bits, twins[0])
-    pattern_counts_numba.count_into(x, low_bits, twins[1])
-    assert np.array_equal(*twins)
-    assert twins[0].sum() == x.size
+    for part in (x, x[:3]):
+        twins = [np.zeros(1 << bits, np.uint32) for _ in range(2)]
+        count_into(part, low_bits, twins[0])
+        pattern_counts_numba.count_into(part, low_bits, twins[1])
+        assert np.array_equal(*twins)
+        assert twins[0].sum() == part.size
 
 
 @pytest.mark.parametrize(

@@ -257,6 +257,17 @@ BROKEN: dict[str, tuple[str, bytes, str]] = {
         "m.safetensors", safetensors_bytes({"a": entry([-1], 0, 4)}, b"1234"),
         "`a`.`shape`.`0`: Input should be greater",
     ),
+    "endless": (
+        "m.safetensors", safetensors_bytes({"a": entry([2**62] * 999, 0, 4)}, b"1234"), "`shape`"
+    ),
+    "endless offset": (
+        "m.safetensors", safetensors_bytes({"a": entry([1], 0, 10**4000)}, b"1234"), "data_offsets"
+    ),
+    "endless npy": (
+        "m.npy",
+        npy(np.ones(1)).replace(b"(1,)", b"(9" + b"9" * 99 + b",)").replace(b" " * 99, b"", 1),
+        "has an impossible shape|is malformed",
+    ),
     "bool": ("m.safetensors", safetensors_bytes({"a": entry([True], 0, 4)}, b"1234"), "integer"),
     "dtype": (
         "m.safetensors", safetensors_bytes({"a": entry([1], 0, 4, dtype=7)}, b"1234"), "string"
