@@ -133,20 +133,20 @@ def resident(pid: int) -> int:
     return 0
 
 
-def show(path: Path, title: str, dtypes: list[str], *options: str) -> None:
+def show(path: Path, title: str, dtypes: list[str], backends: tuple[str, ...] = ()) -> None:
     """Print the figures of one command."""
     check = [sys.executable, "-c", "import castigate; castigate.main()", "check", str(path)]
-    command = [*check, "--to=e4m3fn", *options]
+    source = [f"--from={TORCH[dtypes[0]]}"] if len(dtypes) == 1 else []
+    asked = [f"--backend={name}" for name in backends]
+    command = [*check, "--to=e4m3fn", *source, *asked]
     by_torch = seconds_of_torch(dtypes)
     times = [measured(command) for _ in range(REPEATS)]
     seconds, most = mean([each for each, _ in times]), max(each for _, each in times)
     size = sum(TENSORS[each] * SHAPE[0] * SHAPE[1] * BYTES[each] for each in dtypes)
-    print(
-        f"{title}, {size / 1e9:.2f} GB: torch {by_torch.passed:.2f} s ({by_torch.processor:.2f})",
-        "" if options else f"check {_words(seconds_of_check(path, dtypes), by_torch)}",
-        f"whole command {_words(seconds, by_torch)}, at most {most / 2**20:,.0f} MiB",
-        sep="\n  ",
-    )
+    print(f"{title}, {size / 1e9:.2f} GB: torch {by_torch.passed:.2f} s ({by_torch.processor:.2f})")
+    if not backends:
+        print(f"  check {_words(seconds_of_check(path, dtypes), by_torch)}")
+    print(f"  whole command {_words(seconds, by_torch)}, at most {most / 2**20:,.0f} MiB")
 
 
 def _words(seconds: Seconds, by_torch: Seconds) -> str:
@@ -170,9 +170,9 @@ def main() -> None:
         path = folder / "model.safetensors"
         write(path)
         every = [*TENSORS]
-        show(path, "bfloat16", ["BF16"], "--from=bf16")
+        show(path, "bfloat16", ["BF16"])
         show(path, "all", every)
-        show(path, "all, two backends", every, "--backend=torch", "--backend=ort")
+        show(path, "all, two backends", every, ("torch", "ort"))
 
 
 if __name__ == "__main__":
