@@ -29,6 +29,7 @@ if TYPE_CHECKING:  # Most programs that load this module need no types, and typi
 
     from conformance.api.questions import DocumentRow, Explanation, FormatRow, Rows, Run
     from conformance.api.results import Result
+    from conformance.extras.checkpoints.results import CheckedCheckpoint
     from conformance.extras.portable.agreement import Agreement
     from specs.errors import CastigateError as CastigateError
 
@@ -37,6 +38,7 @@ __all__ = [
     "bitcast",
     "cast",
     "check",
+    "check_checkpoint",
     "documents",
     "explain",
     "formats",
@@ -121,6 +123,24 @@ def check(
     or so. Which rules decide is as in ``cast``.
     """
     return _function("answers:check")(function, source, target, document, mode, every)  # type: ignore[no-any-return]
+
+
+def check_checkpoint(
+    path: str | Path,
+    target: object,
+    *,
+    source: object = None,
+    document: str | None = None,
+    backends: Sequence[str] = (),
+) -> CheckedCheckpoint:
+    """Say which numbers of a checkpoint change if they are cast, and where backends differ.
+
+    The file is safetensors (one file, an index, or a folder), GGUF, npz, npy or ONNX. With
+    ``source`` only its tensors of that dtype are checked.
+    """
+    checked = _extra("check_checkpoint")
+    given = None if source is None else str(source)
+    return checked(path, str(target), source=given, document=document, backends=backends)  # type: ignore[no-any-return]
 
 
 def judge(

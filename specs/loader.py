@@ -22,7 +22,7 @@ from specs.model.yaml_file import YamlFile, check_cached, parse_yaml, read_yaml
 
 DOCUMENTS = Path(__file__).with_name("documents")
 YARDSTICKS = Path(__file__).with_name("yardsticks")
-"""The folder of rules without a page. They judge chains, codecs and threads, but no backends."""
+"""The folder of rules without a page. They judge chains, codecs, threads and checkpoints."""
 YARDSTICK_COMMANDS = {"small-floats": "codec", "checked-cast": "docket"}
 """The command that judges by a yardstick, for those that are not for chains."""
 OWN_FILE = re.compile(r"(?P<path>.*\.ya?ml)(?::(?P<version>.*))?", re.IGNORECASE)

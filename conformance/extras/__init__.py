@@ -124,6 +124,16 @@ ADDONS = (
             )
         },
     ),
+    Addon(
+        "checkpoints",
+        commands={
+            "check": NamedCommand(
+                "conformance.extras.checkpoints.command:check_command",
+                "Count the numbers of a checkpoint that a cast changes.",
+            )
+        },
+        functions={"check_checkpoint": "conformance.extras.checkpoints.check:check_checkpoint"},
+    ),
     Addon("cluster", executor="conformance.extras.cluster.pool:cluster_pools"),
 )
 """All extras, in the order of ``--help`` and of the pages of a report."""

@@ -17,13 +17,13 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from conformance.commands.options import PythonOption, TierChoice, TimeoutOption
 from conformance.extras.portable.pairs import PortablePairs, page, pair_lines
 from conformance.extras.portable.questions import (
-    LostBackendError,
     PairQuestion,
     Surveyed,
     of_backends,
     of_run,
 )
 from conformance.extras.portable.requirements import pair_named, required_range
+from conformance.pair_answers import LostBackendError
 from oracles.backend.launch_config import DEFAULT_TIMEOUT, launch_configs
 from oracles.backend.loading import load_all
 from oracles.registry import BUILTINS
