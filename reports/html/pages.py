@@ -12,9 +12,10 @@ from reports import case_patterns
 from reports.case_patterns import kind_of_check
 from reports.findings.cells import Cell
 from reports.findings.report import Report
+from reports.html.dtype_order import usual_first
 from reports.html.page_data import ALL_OF
 from reports.judgement import WRONG
-from specs.formats import Format, format_named, formats
+from specs.formats import Format, format_named
 from specs.loader import Document, documents
 from specs.model.document import ConflictEntry
 
@@ -286,11 +287,11 @@ def family_of(target: Format) -> str:
 
 def behaviors_by_family(report: Report) -> list[TargetFamily]:
     """Return the groups of targets for which open answers were explained, with the sentences."""
-    order = list(formats())
+    place = usual_first()
     found: dict[str, dict[str, ComparedBehavior]] = {}
     cells = sorted(
         ((report.cells[key], lines) for key, lines in report.behaviors.items()),
-        key=lambda item: (order.index(item[0].source), order.index(item[0].target)),
+        key=lambda item: (place[item[0].source], place[item[0].target]),
     )
     for cell, lines in cells:
         here = found.setdefault(family_of(format_named(cell.target)), {})
