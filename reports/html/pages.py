@@ -142,9 +142,11 @@ class ToldCheck(NamedTuple):
 def layout_checks(report: Report) -> Iterator[LayoutChecks]:
     """Yield the checks of each backend and kind, in the order of the run."""
     groups: dict[tuple[str, str], list[Cell]] = {}
+    place = usual_first()
     for cell in report.checks:
         groups.setdefault((cell.backend, kind_of_check(cell.check)), []).append(cell)
     for (backend, kind), cells in groups.items():
+        cells.sort(key=lambda cell: (place[cell.source], place[cell.target]))
         counts = Counter(cell.verdict for cell in cells)
         yield LayoutChecks(backend, _kind_words(kind), counts, [*_told(kind, cells)])
 

@@ -94,7 +94,7 @@
       td.ports ? table(["case", ...td.ports.map((backend) => found.backends[backend].name), "answers"], td.some.map((one) => make("tr", {},
         make("th", { scope: "row" }, castigate.caseLink(one.id)),
         td.ports.map((backend) => make("td", {}, verdictBadge(one, backend))),
-        make("td", {}, steps[step(one, ...td.ports)].meaning)))) : "",
+        make("td", { class: "text" }, steps[step(one, ...td.ports)].meaning)))) : "",
       table(["backend", td.ports ? "worst verdict" : "verdict", "on open inputs"], rows));
   }
 
