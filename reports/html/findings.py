@@ -84,15 +84,18 @@ def backend_findings(report: Report) -> list[BackendFindings]:
 
 def _backend(report: Report, name: str, version: str) -> BackendFindings:
     findings = report.findings.get(name, ())
-    changes = [change for change in report.finding_changes if change.finding.backend == name]
-    by_id = {change.finding.id: change for change in changes}
+    changes = {
+        change.finding.id: change
+        for change in report.finding_changes
+        if change.finding.backend == name and _is_compared(report, change.finding)
+    }
     lines = [
         FindingLine(
             each,
             finding_page(each),
             extent_words(each),
-            by_id[each.id].kind if each.id in by_id else "",
-            by_id[each.id].words if each.id in by_id else "",
+            changes[each.id].kind if each.id in changes else "",
+            changes[each.id].words if each.id in changes else "",
             len(report.records) == 1 or _is_compared(report, each),
             find_sharing(report.findings, each),
         )
@@ -105,17 +108,21 @@ def _backend(report: Report, name: str, version: str) -> BackendFindings:
         len(judged),
         len({case for each in findings for case in each.cases}),
         Counter(each.kind for each in findings),
-        Counter(change.kind for change in changes),
+        Counter(change.kind for change in changes.values()),
         lines,
-        [change.finding for change in changes if change.kind == "mended"],
+        [change.finding for change in changes.values() if change.kind == "mended"],
     )
 
 
 def _is_compared(report: Report, finding: Finding) -> bool:
-    """Return whether the previous run asked one of a finding's cases; checks count as asked."""
+    """Return whether both of the last two runs asked one case of a finding; checks count as asked.
+
+    Otherwise the finding is neither new nor known, and neither mended nor left.
+    """
     lacking = {NO_VERDICT, VERDICT_DIGITS["not-run"]}
-    before = (report.history.get((finding.backend, case), "??")[-2] for case in finding.cases)
-    return any(verdict not in lacking for verdict in before)
+    verdicts = (report.history.get((finding.backend, case), "") for case in finding.cases)
+    asked = any(each and not lacking.intersection(each[-2:]) for each in verdicts)
+    return asked or any(each.cell.check for each in finding.explained)
 
 
 @dataclass(frozen=True)
@@ -158,7 +165,12 @@ def _variables(report: Report, finding: Finding) -> dict[str, Any]:
         "extent": extent_words(finding),
         "since": report.since.get(finding.id, ""),
         "change": next(
-            (each for each in report.finding_changes if each.finding.id == finding.id), None
+            (
+                each
+                for each in report.finding_changes
+                if each.finding.id == finding.id and _is_compared(report, finding)
+            ),
+            None,
         ),
         "shown": shown,
         "example": _example(source, target, shown) if shown.smallest else [],
