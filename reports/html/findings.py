@@ -14,6 +14,9 @@ from reports.findings.finding_text import extent_words, find_sharing, mode_or_pa
 from reports.findings.intervals import number_line
 from reports.findings.issue_text import script_or_command
 from reports.findings.report import Report
+from reports.findings.verdict_signs import NO_VERDICT
+from reports.html.dtype_order import usual_first
+from reports.judgement import VERDICT_DIGITS
 from specs.formats import Format, format_named
 
 SIGNS = dict(zip(KINDS, "✕‡∅!†≠+", strict=True))
@@ -31,8 +34,9 @@ def finding_page(finding: Finding) -> str:
 class FindingLine:
     """A finding on the front page: its page's file, its extent in words, and how it changed.
 
-    ``change`` is the kind of change since the previous run, empty if there is none. ``shared``
-    lists the other backends with the same finding.
+    ``change`` is the kind of change since the previous run, empty if there is none. ``is_compared``
+    says whether that run asked one of its cases, if there is such a run. ``shared`` lists the other
+    backends with the same finding.
     """
 
     finding: Finding
@@ -40,6 +44,7 @@ class FindingLine:
     extent: str
     change: str
     change_words: str
+    is_compared: bool
     shared: list[str]
 
 
@@ -60,6 +65,16 @@ class BackendFindings:
     lines: list[FindingLine]
     mended: list[Finding]
 
+    @property
+    def news(self) -> list[FindingLine]:
+        """The findings that are new or changed since the previous run."""
+        return [line for line in self.lines if line.change]
+
+    @property
+    def others(self) -> list[FindingLine]:
+        """The findings that are neither; without a previous run these are all."""
+        return [line for line in self.lines if not line.change]
+
 
 def backend_findings(report: Report) -> list[BackendFindings]:
     """Return the findings of every backend, the backends with most findings first."""
@@ -69,15 +84,19 @@ def backend_findings(report: Report) -> list[BackendFindings]:
 
 def _backend(report: Report, name: str, version: str) -> BackendFindings:
     findings = report.findings.get(name, ())
-    changes = [change for change in report.finding_changes if change.finding.backend == name]
-    by_id = {change.finding.id: change for change in changes}
+    changes = {
+        change.finding.id: change
+        for change in report.finding_changes
+        if change.finding.backend == name and _is_compared(report, change.finding)
+    }
     lines = [
         FindingLine(
             each,
             finding_page(each),
             extent_words(each),
-            by_id[each.id].kind if each.id in by_id else "",
-            by_id[each.id].words if each.id in by_id else "",
+            changes[each.id].kind if each.id in changes else "",
+            changes[each.id].words if each.id in changes else "",
+            len(report.records) == 1 or _is_compared(report, each),
             find_sharing(report.findings, each),
         )
         for each in findings
@@ -89,10 +108,21 @@ def _backend(report: Report, name: str, version: str) -> BackendFindings:
         len(judged),
         len({case for each in findings for case in each.cases}),
         Counter(each.kind for each in findings),
-        Counter(change.kind for change in changes),
+        Counter(change.kind for change in changes.values()),
         lines,
-        [change.finding for change in changes if change.kind == "mended"],
+        [change.finding for change in changes.values() if change.kind == "mended"],
     )
+
+
+def _is_compared(report: Report, finding: Finding) -> bool:
+    """Return whether both of the last two runs asked one case of a finding; checks count as asked.
+
+    Otherwise the finding is neither new nor known, and neither mended nor left.
+    """
+    lacking = {NO_VERDICT, VERDICT_DIGITS["not-run"]}
+    verdicts = (report.history.get((finding.backend, case), "") for case in finding.cases)
+    asked = any(each and not lacking.intersection(each[-2:]) for each in verdicts)
+    return asked or any(each.cell.check for each in finding.explained)
 
 
 @dataclass(frozen=True)
@@ -135,7 +165,12 @@ def _variables(report: Report, finding: Finding) -> dict[str, Any]:
         "extent": extent_words(finding),
         "since": report.since.get(finding.id, ""),
         "change": next(
-            (each for each in report.finding_changes if each.finding.id == finding.id), None
+            (
+                each
+                for each in report.finding_changes
+                if each.finding.id == finding.id and _is_compared(report, finding)
+            ),
+            None,
         ),
         "shown": shown,
         "example": _example(source, target, shown) if shown.smallest else [],
@@ -169,7 +204,9 @@ def _pair_rows(finding: Finding) -> list[PairRow]:
         known = versions.get(name)
         # A case may break several rules.
         versions[name] = replace(known, inputs=known.inputs + each.inputs) if known else each
-    return [PairRow(*key, versions) for key, versions in rows.items()]
+    place = usual_first()
+    found = (PairRow(*key, versions) for key, versions in rows.items())
+    return sorted(found, key=lambda row: (place[row.source], place[row.target]))
 
 
 def _example(

@@ -9,6 +9,7 @@ from typing import Any
 from reports.case_patterns import INVARIANCES, kind_of_check
 from reports.drawn_tensors import DRAWS, PAIRS_OF_A_KERNEL, TIMES_FULL, rows
 from reports.findings.changes import DivergenceChange, setup_differences
+from reports.findings.finding import KINDS
 from reports.findings.report import Report, Version
 from reports.findings.verdict_signs import NO_VERDICT
 from reports.html.findings import backend_findings
@@ -36,10 +37,14 @@ def front_page(report: Report) -> dict[str, Any]:
     changes = [change for each in report.changes.values() for change in each]
     return {
         "facts": _facts(report),
-        "found": backend_findings(report),
+        "found": (found := backend_findings(report)),
+        "kinds": [kind for kind in KINDS if any(each.kinds[kind] for each in found)],
         "rows": [_version_row(report, version) for version in report.cases],
         "broken": _rule_summaries(report),
         "previous": previous,
+        "previous_versions": {each.name: each.version for each in previous.backends}
+        if previous
+        else {},
         "setup_differences": setup_differences(previous, report.record) if previous else [],
         "change_counts": _change_counts(report, changes),
         "shown_changes": changes[:SHOWN_CHANGES],

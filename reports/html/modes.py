@@ -16,6 +16,7 @@ from urllib.parse import urlencode
 from reports.findings.finding import Finding
 from reports.findings.finding_text import extent_words
 from reports.findings.report import Report, Version
+from reports.html.dtype_order import usual_first
 from reports.html.findings import finding_page
 from reports.judgement import Verdict
 from specs.cases import Case
@@ -130,7 +131,11 @@ def mode_pages(report: Report) -> Iterator[ShownPage]:
 
 
 def _table(report: Report, version: Version, place: Callable[[Case], Place]) -> DocumentTable:
-    cells = [each for each in report.cells.values() if (each.document, each.version) == version]
+    order = usual_first()
+    cells = sorted(
+        (each for each in report.cells.values() if (each.document, each.version) == version),
+        key=lambda cell: (order[cell.source], order[cell.target]),
+    )
     columns: dict[str, None] = {}
     uses: dict[str, dict[tuple[str, str], Use]] = {}
     document, number = version

@@ -17,8 +17,9 @@ from reports.findings.verdict_signs import (
     NO_VERDICT,
     SIGNS_AND_MEANINGS,
 )
+from reports.html.dtype_order import usual_first
 from reports.judgement import VERDICT_DIGITS, VERDICTS
-from specs.formats import formats
+from specs.formats import format_named
 from specs.loader import documents
 
 ALL_OF = ": 100 % of "
@@ -47,7 +48,7 @@ def index_data(report: Report) -> dict[str, Any]:
             {"name": name, "sign": CHANGE_SIGNS[name], "meaning": meaning}
             for name, meaning in CHANGES.items()
         ],
-        "dtypes": {name: number_line(form) for name, form in formats().items()},
+        "dtypes": {name: number_line(format_named(name)) for name in usual_first()},
         "versions": [_version(report, version) for version in report.cases],
     }
 
@@ -60,8 +61,9 @@ def data_file(name: str, data: Any) -> bytes:
 
 
 def _version(report: Report, version: Version) -> dict[str, Any]:
-    cases = report.cases[version]
-    names, modes = list(formats()), list(dict.fromkeys(cell.mode for cell in cases))
+    place = usual_first()
+    cases = sorted(report.cases[version], key=lambda cell: (place[cell.source], place[cell.target]))
+    modes = list(dict.fromkeys(cell.mode for cell in cases))
     document, number = version
     return {
         "document": document,
@@ -75,8 +77,8 @@ def _version(report: Report, version: Version) -> dict[str, Any]:
             index
             for cell in cases
             for index in (
-                names.index(cell.source),
-                names.index(cell.target),
+                place[cell.source],
+                place[cell.target],
                 modes.index(cell.mode),
             )
         ],

@@ -12,9 +12,10 @@ from reports import case_patterns
 from reports.case_patterns import kind_of_check
 from reports.findings.cells import Cell
 from reports.findings.report import Report
+from reports.html.dtype_order import usual_first
 from reports.html.page_data import ALL_OF
 from reports.judgement import WRONG
-from specs.formats import Format, format_named, formats
+from specs.formats import Format, format_named
 from specs.loader import Document, documents
 from specs.model.document import ConflictEntry
 
@@ -141,9 +142,11 @@ class ToldCheck(NamedTuple):
 def layout_checks(report: Report) -> Iterator[LayoutChecks]:
     """Yield the checks of each backend and kind, in the order of the run."""
     groups: dict[tuple[str, str], list[Cell]] = {}
+    place = usual_first()
     for cell in report.checks:
         groups.setdefault((cell.backend, kind_of_check(cell.check)), []).append(cell)
     for (backend, kind), cells in groups.items():
+        cells.sort(key=lambda cell: (place[cell.source], place[cell.target]))
         counts = Counter(cell.verdict for cell in cells)
         yield LayoutChecks(backend, _kind_words(kind), counts, [*_told(kind, cells)])
 
@@ -286,11 +289,11 @@ def family_of(target: Format) -> str:
 
 def behaviors_by_family(report: Report) -> list[TargetFamily]:
     """Return the groups of targets for which open answers were explained, with the sentences."""
-    order = list(formats())
+    place = usual_first()
     found: dict[str, dict[str, ComparedBehavior]] = {}
     cells = sorted(
         ((report.cells[key], lines) for key, lines in report.behaviors.items()),
-        key=lambda item: (order.index(item[0].source), order.index(item[0].target)),
+        key=lambda item: (place[item[0].source], place[item[0].target]),
     )
     for cell, lines in cells:
         here = found.setdefault(family_of(format_named(cell.target)), {})

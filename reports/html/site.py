@@ -25,10 +25,11 @@ from reports.html.document_page import (
 from reports.html.findings import SIGNS, finding_pages
 from reports.html.front_page import front_page
 from reports.html.modes import mode_pages
+from reports.html.navigation import PageLink, navigation
 from reports.html.page_data import data_file, index_data, open_answers_data
 from reports.html.pages import behaviors_by_family, layout_checks, open_points, trends
 from reports.html.replace_report import check_output_folder, replace_report
-from reports.judgement import VERDICTS, WRONG
+from reports.judgement import VERDICTS, WRONG, Verdict
 from reports.run_store.open_run import open_run
 from reports.run_store.store import RunStore
 from specs.coverage import by_kind
@@ -99,6 +100,13 @@ def _files(report: Report, added: Sequence[Page]) -> Iterator[tuple[str, bytes]]
         yield f"data/{name}.js", data_file(name, data)
 
 
+def _present_verdicts(report: Report) -> list[Verdict]:
+    """Return the verdicts that a case or a check has in one of the runs; legends explain them."""
+    found = {str(each.verdict) for each in (*report.cells.values(), *report.checks)}
+    found.update(*(counts for run in report.trend for counts in run.values()))
+    return [each for each in VERDICTS if each in found]
+
+
 def _pages(report: Report, added: Sequence[Page]) -> Iterator[tuple[str, str]]:
     """Yield the file name and the text of each page."""
     environment = Environment(
@@ -118,6 +126,7 @@ def _pages(report: Report, added: Sequence[Page]) -> Iterator[tuple[str, str]]:
         "report": report,
         "percentage": percentage,
         "verdicts": VERDICTS,
+        "explained_verdicts": _present_verdicts(report),
         "signs_and_meanings": SIGNS_AND_MEANINGS,
         "change_kinds": CHANGES,
         "change_signs": CHANGE_SIGNS,
@@ -129,27 +138,34 @@ def _pages(report: Report, added: Sequence[Page]) -> Iterator[tuple[str, str]]:
         "field_names": FIELD_NAMES,
         "finding_kinds": SIGNS,
         "pages": added,
-        "operations": of_pairs,
-        "mode_pages": of_modes,
+        "navigation": navigation(
+            [
+                *(PageLink(f"{each}s.html", f"{each.capitalize()}s") for each in of_pairs),
+                *(PageLink(f"{each.name}.html", each.title) for each in of_modes),
+            ],
+            [PageLink(f"{each.name}.html", each.title) for each in added],
+        ),
     }
 
-    def page(template: str, **variables: Any) -> str:
-        return environment.get_template(template).render(**variables)
+    def page(file: str, template: str = "", **variables: Any) -> tuple[str, str]:
+        found = environment.get_template(template or file)
+        return file, found.render(file=file, **variables)
 
-    yield "index.html", page("index.html", **front_page(report))
-    yield "behaviors.html", page("behaviors.html", families=behaviors_by_family(report))
-    yield "layouts.html", page("layouts.html", groups=list(layout_checks(report)))
-    yield "trend.html", page("trend.html", trends=trends(report), wrong_verdicts=WRONG)
-    yield "open.html", page("open.html", points=list(open_points(report)))
+    yield page("index.html", **front_page(report))
+    yield page("behaviors.html", families=behaviors_by_family(report))
+    yield page("layouts.html", groups=list(layout_checks(report)))
+    yield page("trend.html", trends=trends(report), wrong_verdicts=WRONG)
+    yield page("open.html", points=list(open_points(report)))
     for shown in of_modes:
-        yield f"{shown.name}.html", page("modes.html", page=shown)
+        yield page(f"{shown.name}.html", "modes.html", page=shown)
     for each in added:
-        yield f"{each.name}.html", page(f"{each.name}.html", content=each.content)
+        yield page(f"{each.name}.html", content=each.content)
     for name in ("cases.html", "case.html", "pair.html"):
-        yield name, page(name)
+        yield page(name)
     for operation in of_pairs:
-        yield f"{operation}s.html", page("use.html", operation=operation)
+        yield page(f"{operation}s.html", "use.html", operation=operation)
     for file, variables in finding_pages(report):
-        yield file, page("finding.html", **variables)
+        yield page(file, "finding.html", **variables)
     for document in document_pages(report):
-        yield document_page_file(document.document.name), page("document.html", page=document)
+        file = document_page_file(document.document.name)
+        yield page(file, "document.html", page=document)

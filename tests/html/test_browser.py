@@ -23,9 +23,10 @@ from conformance.extras.containers.results import (
     store,
 )
 from reports.html.site import write_site
+from specs.cases import Case
 from specs.editions import edition
 from specs.loader import documents
-from tests.html.planted import HALF, cases, one_cell, planted_run, violated
+from tests.html.planted import HALF, STARTED, cases, one_cell, planted_run, violated
 
 CHROMIUM = os.environ.get("CHROMIUM") or which("chromium") or which("chromium-browser")
 CASE = "onnx-cast:25/float32/float8e4m3fn/saturate:1"
@@ -43,6 +44,7 @@ PAGES = (
     "casts.html#port=ort&into=torch",
     "document-onnx-cast.html",
     "document-pypto-cast.html",
+    "quantization.html",
     f"case.html#{CASE}",
     "case.html#onnx-cast:25/int8/string",
     "pair.html#float32/float8e4m3fn",
@@ -50,6 +52,25 @@ PAGES = (
     "portability.html",
     "containers.html",
 )
+MATRICES = {
+    "casts.html": "#uses",
+    "casts.html#port=ort&into=torch": "#uses",
+    "document-onnx-cast.html": "#matrices",
+    "document-pypto-cast.html": "#matrices",
+    "portability.html": "main",
+    "quantization.html": "main",
+}
+"""Pages with matrices of fields, and where these are."""
+TARGETS = [
+    *("float32", "float16", "bfloat16", "float64"),
+    *("int8", "uint8", "int32", "int64", "bool"),
+    *("float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz", "float8e4m3"),
+    *("float8e3m4", "float8e4m3b11fnuz", "float8e8m0"),
+    *("float6e2m3", "float6e3m2", "float4e2m1", "int4", "int2", "uint4", "uint2"),
+    *("int16", "uint64", "uint32", "uint16", "complex64", "complex128", "string"),
+]
+"""The targets of the planted cases of onnx-cast, those first that most people use."""
+WIDTHS = (1400, 400)
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.skipif(
@@ -91,12 +112,20 @@ def plant_containers(run: str) -> None:
     store(run, Containers(date="2026-11-28", versions={}, ways=ways, findings=(finding,)))
 
 
+def quantization_cases() -> list[Case]:
+    """The cases of a pair of dtypes to be quantized."""
+    every = edition(documents()["onnx-quantize-linear"], "25").cases()
+    return [one for one in every if (one.source, one.target) == ("float32", "int8")]
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("browsed")
+    every = [*cases(), *quantization_cases()]
+    new = one_cell("ort", HALF, violated("ort", HALF))
     runs = [
-        planted_run(folder / "before"),
-        planted_run(folder / "now", one_cell("ort", HALF, violated("ort", HALF)), after=1),
+        planted_run(folder / "before", of=every),
+        planted_run(folder / "now", new, after=1, of=every),
     ]
     plant_containers(runs[-1])
     write_site(runs, folder / "site", lambda run: pages_of(run, WITH_PAGE.values()))
@@ -213,6 +242,109 @@ def test_a_page_opens_from_disk_is_accessible_and_fits_a_phone(reader: Reader, n
     reader.wrong.clear()  # what axe's own script does
 
 
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", MATRICES)
+def test_a_field_is_large_enough_for_a_finger(reader: Reader, name: str, width: int) -> None:
+    reader.page.set_viewport_size({"width": width, "height": 860})
+    page = reader.open(name)
+    sizes = page.eval_on_selector_all(
+        ".matrix td:not(.off) > a",
+        "(links) => links.map((each) => each.getBoundingClientRect())"
+        ".filter((box) => box.width).map((box) => [box.width, box.height])",
+    )
+    assert sizes
+    assert min(map(min, sizes)) >= 24
+
+
+@pytest.mark.parametrize("name", MATRICES)
+def test_the_legend_stands_above_the_matrices(reader: Reader, name: str) -> None:
+    page = reader.open(name)
+    legends = page.locator(".legend:visible")
+    assert legends.count() == 1
+    legend, matrix = legends.bounding_box(), page.locator(".matrix").first.bounding_box()
+    assert legend["y"] + legend["height"] <= matrix["y"]
+    badges = legends.locator("dt").all_inner_texts()
+    signs = page.locator(".matrix td a").all_inner_texts()
+    assert {each for text in signs for each in text.split()} <= {each.split()[0] for each in badges}
+
+
+@pytest.mark.parametrize("name", ["casts.html", "document-onnx-cast.html"])
+def test_usual_dtypes_come_first(reader: Reader, name: str) -> None:
+    page = reader.open(name)
+    matrix = page.locator(".matrix").first
+    columns = [each.strip() for each in matrix.locator("thead th span").all_inner_texts()]
+    assert columns == [each for each in TARGETS if each in columns]
+    assert name != "casts.html" or columns == TARGETS
+    rows = [each.strip() for each in matrix.locator("tbody th").all_inner_texts()]
+    assert rows == [each for each in TARGETS if each in rows]
+    assert {"float32", "int8"} <= {*rows}
+
+
+def scrolling(page: Any) -> list[tuple[bool, bool]]:
+    """Of each visible region: whether it is wider than its window, and whether it says so."""
+    page.wait_for_timeout(100)
+    found = page.eval_on_selector_all(
+        ".scroll",
+        "(all) => all.filter((each) => each.clientWidth).map((each) => ["
+        "each.scrollWidth > each.clientWidth,"
+        "getComputedStyle(each, '::before').content.includes('Scroll sideways')])",
+    )
+    return [(wide, says) for wide, says in found]
+
+
+@pytest.mark.parametrize(
+    "name", ["index.html", "portability.html", "casts.html", "open.html", f"case.html#{CASE}"]
+)
+def test_a_table_that_scrolls_says_so_and_no_other(reader: Reader, name: str) -> None:
+    reader.page.set_viewport_size({"width": 400, "height": 860})
+    page = reader.open(name)
+    narrow = scrolling(page)
+    assert (True, True) in narrow
+    page.set_viewport_size({"width": 2400, "height": 860})
+    wide = scrolling(page)
+    assert (False, False) in wide
+    page.set_viewport_size({"width": 400, "height": 860})
+    assert scrolling(page) == narrow
+    assert {says == is_wide for is_wide, says in [*narrow, *wide]} == {True}
+
+
+def test_every_page_of_the_navigation_is_two_clicks_away_without_scripts(
+    chromium: Any, site: str
+) -> None:
+    one = Reader(chromium, site, java_script_enabled=False)
+    page = one.context.pages[0]
+    page.goto(f"{site}/index.html")
+    entries = page.locator("nav[aria-label=Report] a")
+    files = [each.get_attribute("href") for each in entries.all()]
+    assert len(files) <= 7
+    reached = {*files}
+    for file in files:
+        page.goto(f"{site}/{file}")
+        here = page.locator("nav[aria-label=Report] [aria-current]")
+        assert [each.get_attribute("href") for each in here.all()] == [file]
+        further = page.locator("header nav.pages a")
+        assert further.count() <= 7
+        reached |= {each.get_attribute("href") for each in further.all()}
+    named = {"case.html", "pair.html", "document-", "finding-"}
+    pages = {name for name in PAGES if "#" not in name and not name.startswith((*named,))}
+    assert reached == pages
+    one.context.close()
+    assert one.wrong == []
+
+
+def test_the_front_page_begins_with_what_is_new_and_compared_with_what(reader: Reader) -> None:
+    page = reader.open("index.html")
+    titles = page.locator("main h2").all_inner_texts()
+    assert titles[:2] == ["What is new", "What is known"]
+    news = page.locator("section[aria-labelledby=news]").inner_text()
+    assert f"Compared with the run of {STARTED:%Y-%m-%d %H:%M} UTC" in news
+    [line] = page.locator("section[aria-labelledby=news] li").all_inner_texts()
+    assert "+ new" in line
+    known = page.locator("section[aria-labelledby=findings] li").all_inner_texts()
+    assert known
+    assert not [each for each in known if re.search(r"\b(new|changed|mended)\b", each)]
+
+
 def test_a_case_is_two_clicks_from_the_front_page(reader: Reader) -> None:
     page = reader.open("index.html")
     page.click("table.overview tbody th a >> text=onnx-cast")
@@ -310,11 +442,11 @@ def test_matrices_are_filtered_and_arrow_keys_move_in_them(reader: Reader) -> No
     first = page.evaluate("document.activeElement.getAttribute('aria-label')")
     page.keyboard.press("ArrowRight")
     second = page.evaluate("document.activeElement.getAttribute('aria-label')")
-    assert first.startswith("float32 to float64: ")
-    assert second.startswith("float32 to float32: ")
+    assert first.startswith("float32 to float32: ")
+    assert second.startswith("float32 to float16: ")
     page.keyboard.press("Enter")
     page.wait_for_selector("#case[data-shown]")
-    assert page.url.endswith("#onnx-cast:25/float32/float32")
+    assert page.url.endswith("#onnx-cast:25/float32/float16")
 
 
 def test_a_document_has_a_page_for_all_its_versions(chromium: Any, tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ from reports.judgement import Judgement
 from specs.cases import Case
 from specs.coverage import coverage, encoders
 from specs.editions import edition
-from specs.formats import formats
 from specs.loader import document_named, documents
 from specs.model.page_lines import cite_lines
 from tests.html.planted import Elements, data, planted_run, violated
@@ -96,7 +95,8 @@ def test_rules_link_to_the_cases_that_break_them_with_their_count(run: str, site
 
 
 def test_index_has_every_broken_rule_of_every_case(run: str, site: Path) -> None:
-    index, names = data(site, "index"), list(formats())
+    index = data(site, "index")
+    names = list(index["dtypes"])
     found = set()
     for version in index["versions"]:
         triples = list(zip(*[iter(version["cases"])] * 3, strict=True))

@@ -98,6 +98,8 @@ def test_each_page_tells_where_a_backend_differs(site: Path) -> None:
 
 
 def test_the_pages_are_linked(site: Path) -> None:
-    front = (site / "index.html").read_text()
-    assert 'href="quantization.html"' in front
-    assert 'href="blocks.html"' in front
+    assert 'href="quantization.html"' in (site / "index.html").read_text()
+    for name in ("quantization.html", "blocks.html"):
+        page = (site / name).read_text()
+        assert 'href="quantization.html"' in page
+        assert 'href="blocks.html"' in page

@@ -22,7 +22,6 @@ from reports.problems import Died, Note
 from reports.run_store.record import Shard
 from specs.cases import Case
 from specs.errors import CastigateError
-from specs.formats import formats
 from specs.loader import documents
 from specs.plain_text import plain_text
 from specs.ruling import rule_case
@@ -64,7 +63,7 @@ def small_run(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def cases_of(index: Any) -> list[tuple[str, int, int]]:
     """Every case of an index: its id, the index of its version, and its own within that."""
-    names = list(formats())
+    names = list(index["dtypes"])
     found = []
     for at, version in enumerate(index["versions"]):
         triples = zip(*[iter(version["cases"])] * 3, strict=True)

@@ -18,10 +18,11 @@ from conformance.extras.portable.pairs import (
 )
 from conformance.extras.portable.questions import rows_by_pair, stored_agreement
 from conformance.extras.portable.survey import Parties
+from reports.html.dtype_order import usual_first
 from reports.html.site import Mark, Page
 from reports.run_store.open_run import CaseRow, RunAnswers
 from reports.run_store.store import RunStore
-from specs.formats import format_named, formats
+from specs.formats import format_named
 
 SIGNS: Mapping[str, Mark] = {
     SAFE: Mark("=", "v-conforms", "both give the same bits for every input asked"),
@@ -70,12 +71,12 @@ class Porting:
 
     @property
     def sources(self) -> list[str]:
-        """The source dtypes of the pairs, in the order of ``formats``."""
+        """The source dtypes of the pairs, in the order of ``usual_first``."""
         return _in_order({each.source for each in self.pairs})
 
     @property
     def targets(self) -> list[str]:
-        """The target dtypes of the pairs, in the order of ``formats``."""
+        """The target dtypes of the pairs, in the order of ``usual_first``."""
         return _in_order({each.target for each in self.pairs})
 
     @cached_property
@@ -92,7 +93,7 @@ class Porting:
 
 
 def _in_order(names: set[str]) -> list[str]:
-    return [name for name in formats() if name in names]
+    return [name for name in usual_first() if name in names]
 
 
 def portability_page(store: RunStore) -> Page | None:
@@ -117,8 +118,8 @@ def portings(store: RunStore) -> list[Porting]:
 def _pairs(
     comparison: _Comparison, names: tuple[str, str], one: CaseRows, other: CaseRows
 ) -> Iterator[PortedPair]:
-    order = list(formats())
-    pairs = sorted({*one, *other}, key=lambda pair: tuple(map(order.index, pair)))
+    place = usual_first()
+    pairs = sorted({*one, *other}, key=lambda pair: tuple(place[each] for each in pair))
     for pair in pairs:
         here, there = one.get(pair), other.get(pair)
         if here is None or there is None:

@@ -59,7 +59,7 @@
         .filter((figure) => figure.querySelector("a"));
       const multiples = make("div", { class: "multiples" }, ...figures);
       const columns = new Set(some.map((one) => one.target)).size;
-      multiples.style.setProperty("--width", `${Math.max(128 + 16 * columns, 200)}px`);
+      multiples.style.setProperty("--width", `${Math.max(150 + 25 * columns, 240)}px`);
       const section = make("section", { "aria-labelledby": `mode-${row}` }, title, multiples);
       return Object.assign(section, { figures, some });
     });

@@ -68,10 +68,11 @@ castigate.drawing = (() => {
     if (left > 0) {
       rows.splice(-1, 0, make("tr", {}, make("td", { colspan: 3, class: "quiet" }, castigate.several(left, "more run"))));
     }
-    return make("table", { class: "stretches" },
+    const table = make("table", { class: "stretches" },
       make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "failing inputs"),
         make("th", { scope: "col", class: "number" }, "count"), make("th", { scope: "col" }, "answers"))),
       make("tbody", {}, ...rows));
+    return make("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Failing inputs and answers" }, table);
   }
 
   return { bits, example, line, stretches };

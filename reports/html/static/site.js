@@ -150,5 +150,22 @@ const castigate = (() => {
     show();
   }
 
+  // Mark the regions that scroll sideways, now and whenever they or their content change.
+  function markScrolling() {
+    const sizes = new ResizeObserver((entries) => {
+      for (const region of new Set(entries.map(({ target }) => target.closest(".scroll")))) {
+        if (region) region.classList.toggle("scrolls", region.scrollWidth > region.clientWidth);
+      }
+    });
+    function watch(added) {
+      for (const each of added.querySelectorAll(".scroll, .scroll > *")) sizes.observe(each);
+    }
+    const main = document.getElementById("main");
+    watch(main);
+    const additions = new MutationObserver((records) => records.forEach(({ target }) => watch(target.parentElement || target)));
+    additions.observe(main, { childList: true, subtree: true });
+  }
+  markScrolling();
+
   return { receive, load, index, verdict, changes, breaks, make, sign, badge, changeBadge, caseLink, number, several, moveInMatrix, follow };
 })();

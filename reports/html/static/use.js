@@ -23,7 +23,7 @@
   };
   const place = document.getElementById("uses");
   const shown = document.getElementById("shown");
-  document.getElementById("order").append(...found.backends.map((each) => make(
+  document.querySelector("#order ol").append(...found.backends.map((each) => make(
     "li", {}, each.name, " ", make("small", {}, each.version))));
 
   document.getElementById("steps").append(...Object.values(steps).reverse().map(({ sign, verdict, meaning }) => make(
@@ -50,7 +50,7 @@
     const link = make("a", {
       href: `pair.html#${pair}`, class: "signs", tabindex: -1, "aria-label": `${pair.replace("/", " to ")}: ${words}`,
     }, signs.map(([name, sign]) => make("span", { class: name, "aria-hidden": "true" }, sign)));
-    link.style.gridTemplateColumns = `repeat(${Math.ceil(Math.sqrt(signs.length))}, 11px)`;
+    link.style.gridTemplateColumns = `repeat(${Math.ceil(Math.sqrt(signs.length))}, minmax(14px, 1fr))`;
     return Object.assign(make("td", {}, link), { pair, some, ...kept });
   }
 
@@ -94,7 +94,7 @@
       td.ports ? table(["case", ...td.ports.map((backend) => found.backends[backend].name), "answers"], td.some.map((one) => make("tr", {},
         make("th", { scope: "row" }, castigate.caseLink(one.id)),
         td.ports.map((backend) => make("td", {}, verdictBadge(one, backend))),
-        make("td", {}, steps[step(one, ...td.ports)].meaning)))) : "",
+        make("td", { class: "text" }, steps[step(one, ...td.ports)].meaning)))) : "",
       table(["backend", td.ports ? "worst verdict" : "verdict", "on open inputs"], rows));
   }
 

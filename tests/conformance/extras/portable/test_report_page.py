@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from conformance.extras.portable.pairs import ABSENT, IN_RANGE, SAFE
-from conformance.extras.portable.report_page import portings
+from conformance.extras.portable.report_page import PortedPair, Porting, portings
 from reports.html.site import write_site
 from reports.run_store.open_run import open_run
 from tests.conformance.processes import castigate
@@ -73,3 +73,11 @@ def test_a_site_that_compares_nothing_has_no_page_of_it(tmp_path: Path) -> None:
     write_site([planted_run(tmp_path / "run")], tmp_path / "site")
     assert not (tmp_path / "site" / "portability.html").exists()
     assert "portability" not in (tmp_path / "site" / "index.html").read_text()
+
+
+def test_usual_dtypes_come_first() -> None:
+    names = ("uint16", "float8e5m2", "bool", "float32", "float64")
+    pairs = tuple(PortedPair(name, name, SAFE, "", "") for name in names)
+    porting = Porting("one", "other", pairs)
+    order = ["float32", "float64", "bool", "float8e5m2", "uint16"]
+    assert porting.sources == porting.targets == order
