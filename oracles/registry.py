@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import importlib.util
+import re
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -27,7 +29,7 @@ from oracles.protocol import (
     claims_of,
 )
 from specs import VERSION
-from specs.errors import CastigateError, did_you_mean
+from specs.errors import CastigateError, closest
 from specs.plain_text import plain_line
 
 if TYPE_CHECKING:
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
     from oracles.claims import Claim
 
 EXEC = "exec:"
+IN_FILE = re.compile(r"(.*\.py):([^:]+)")
+"""Matches a class in a file."""
 LONGEST_VERSION = 200
 SHOWN = 100
 """The most characters of a wrong value that an error shows."""
@@ -50,7 +54,7 @@ def is_program(name: str) -> bool:
 
 def framework_of(name: str) -> str:
     """Return a backend's name up to its colon, without variant or class; a program's whole name."""
-    return name if is_program(name) else name.partition(":")[0]
+    return name if is_program(name) else _parts(name)[0]
 
 
 def is_builtin(name: str) -> bool:
@@ -238,9 +242,7 @@ def _check_types(name: str, oracle: Oracle) -> None:
 
 
 def _instantiate(name: str) -> Any:
-    left, colon, right = name.partition(":")
-    if colon and not right:
-        left = name  # Without a variant behind its colon, it is no name.
+    left, right = _parts(name)
     if left in BUILTINS:
         builtin = BUILTINS[left]
         factory = getattr(importlib.import_module(builtin.module), builtin.attribute)
@@ -253,9 +255,58 @@ def _instantiate(name: str) -> Any:
         return _attribute(_module_from(Path(left)), right, name)()
     if right and _is_importable(left):
         return _attribute(_module_named(left), right, name)()
-    raise CastigateError(
-        f"unknown backend `{name}`; {did_you_mean(name, BUILTINS)}{available_backends()}"
-    )
+    raise CastigateError(f"unknown backend `{name}`; {_hint(name)}")
+
+
+def _hint(name: str) -> str:
+    """Return what a wrong name of a backend may mean, and how to go on."""
+    path = Path(name)
+    if name.endswith(".py") and path.is_file():
+        classes = [
+            node.name
+            for node in ast.parse(path.read_text(encoding="utf-8", errors="replace")).body
+            if isinstance(node, ast.ClassDef)
+        ]
+        return f"add its class: {name}:{classes[0] if classes else 'CLASS'}"
+    if name.endswith(".py"):
+        return "there is no such file; give path/to/file.py:CLASS"
+    if path.is_file():
+        return f"for a program write exec:{name if '/' in name else f'./{name}'}"
+    left, _, variant = name.partition(":")
+    known = NAMES.get(left.lower()) or closest(left, BUILTINS)
+    meant = f"did you mean `{known}{variant and ':'}{variant}`? " if known else ""
+    return f"{meant}castigate backends lists all; {OWN_BACKENDS}"
+
+
+NAMES = {
+    "onnxruntime": "ort",
+    "ort-cpu": "ort",
+    "pytorch": "torch",
+    "np": "numpy",
+    "tf": "tensorflow",
+    "ml-dtypes": "ml_dtypes",
+    "paddlepaddle": "paddle",
+    "array-api-strict": "array_api_strict",
+    "xla": "torch_xla",
+    "stable-hlo": "stablehlo",
+    "ov": "openvino",
+    "wasm": "wasmtime",
+    "nodejs": "node",
+}
+"""Names that people use for built-in backends."""
+OWN_BACKENDS = "your own is path/to/file.py:CLASS, package.module:CLASS or exec:COMMAND"
+
+
+def _parts(name: str) -> tuple[str, str]:
+    r"""Split a backend's name into a framework, module or file, and a variant or class.
+
+    A file may have a colon in its path, as ``C:\stack.py:MyStack`` has. Without anything behind
+    its colon, the name has no second part.
+    """
+    if (found := IN_FILE.fullmatch(name)) is not None:
+        return found[1], found[2]
+    left, _, right = name.partition(":")
+    return (left, right) if right else (name, "")
 
 
 def _is_importable(module: str) -> bool:
@@ -314,18 +365,11 @@ def _attribute(module: ModuleType, attribute: str, name: str) -> Callable[[], An
 
 
 def available_backends() -> str:
-    """Return one line: the backends installed, how to install others, and how to name one's own."""
-    parts = [f"installed: {', '.join(installed())}"]
-    missing = [
-        name for name, builtin in BUILTINS.items() if builtin.extra and not _is_installed(builtin)
-    ]
-    if missing:
-        hints = ", ".join(
-            f"{name} (pip install 'castigate[{BUILTINS[name].extra}]')" for name in missing
-        )
-        parts.append(f"not installed: {hints}")
-    parts.append("or give package.module:Class, path/to/file.py:Class or exec:COMMAND")
-    return "; ".join(parts)
+    """Return which backends are installed, how to see others, and how to name one's own."""
+    return (
+        f"installed are {', '.join(installed())}; castigate backends says how to install others;"
+        f" {OWN_BACKENDS}"
+    )
 
 
 def installed_version(name: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -12,8 +13,8 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from specs.cases import JOINT
-from specs.errors import CastigateError, did_you_mean
-from specs.formats import FORMATS_FILE, SMALL_FLOATS_FILE
+from specs.errors import CastigateError
+from specs.formats import FORMATS_FILE, SMALL_FLOATS_FILE, either
 from specs.house_rules import HouseRules, known_rules
 from specs.model.document import DocumentEntry
 from specs.model.document_checks import document_errors
@@ -25,6 +26,8 @@ YARDSTICKS = Path(__file__).with_name("yardsticks")
 """The folder of rules without a page. They judge chains, codecs, threads and checkpoints."""
 YARDSTICK_COMMANDS = {"small-floats": "codec", "checked-cast": "docket"}
 """The command that judges by a yardstick, for those that are not for chains."""
+MOST_NEAR, CUTOFF = 3, 0.5
+"""How many documents an error suggests, and how similar they are at least to the wrong name."""
 OWN_FILE = re.compile(r"(?P<path>.*\.ya?ml)(?::(?P<version>.*))?", re.IGNORECASE)
 """Matches the path of a user's own document, and a version behind it."""
 
@@ -167,10 +170,9 @@ def document_named(name: str) -> Document:
     if name not in known and name in yardsticks():
         return yardsticks()[name]
     if name not in known:
-        raise CastigateError(
-            f"unknown document `{name}`; {did_you_mean(name, known)}"
-            f"the documents are {', '.join(known)}"
-        )
+        near = get_close_matches(name, list(known), MOST_NEAR, CUTOFF)
+        meant = f"did you mean {either([f'`{each}`' for each in near])}? " if near else ""
+        raise CastigateError(f"unknown document `{name}`; {meant}castigate specs lists all")
     return known[name]
 
 

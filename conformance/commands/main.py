@@ -13,10 +13,10 @@ from typing import Annotated
 
 import typer
 
+from conformance.commands.help import GroupedCommands
 from conformance.commands.interruption import (
     CarriedInterrupt,
     OutputClosedError,
-    StoppableGroup,
     open_closed_streams,
     plain_stdout,
     signals_raise,
@@ -36,68 +36,91 @@ NAME_SHOWN = 80
 NO_MEMORY = "out of memory; free some, raise the limit, or use fewer --jobs"
 
 COMMANDS = {
-    "specs": NamedCommand(
-        "conformance.commands.specs:specs_command",
-        "Show documents, versions, cases and rules, or prove them.",
-    ),
-    "rules": NamedCommand(
-        "conformance.commands.rules:rules_command",
-        "List the shipped house rules, or prove some.",
-    ),
     "explain": NamedCommand(
         "conformance.commands.explain:explain_command",
-        "Show what documents allow for an input, and what backends answer.",
+        "Say what documents allow for a value, and what frameworks answer.",
+        "Ask",
     ),
     "chains": NamedCommand(
         "conformance.commands.chains:chains_command",
         "Say which casts may be left out of a chain.",
-    ),
-    "backends": NamedCommand(
-        "conformance.commands.backends:backends_command",
-        "List backends, or show what some support.",
-    ),
-    "selftest": NamedCommand(
-        "conformance.commands.selftest:selftest_command",
-        "Check that a program speaks the protocol, and time it.",
+        "Ask",
     ),
     "run": NamedCommand(
         "conformance.commands.run:run_command",
         "Run cases against backends, and store the verdicts.",
+        "Judge",
     ),
     "merge": NamedCommand(
         "conformance.commands.run:merge_command",
         "Join the shards of a run into one run.",
-    ),
-    "diff": NamedCommand(
-        "conformance.commands.diff:diff_command",
-        "Show where two runs, or two backends of one run, differ.",
-    ),
-    "findings": NamedCommand(
-        "conformance.commands.findings:findings_command",
-        "List the root causes behind the failures of a run.",
-    ),
-    "report": NamedCommand(
-        "conformance.commands.report:report_command",
-        "Write the HTML report of a run, with the changes since others.",
-    ),
-    "nightly": NamedCommand(
-        "conformance.commands.nightly:nightly_command",
-        "Run installed backends, compare with ledgers, and report.",
+        "Judge",
     ),
     "gate": NamedCommand(
         "conformance.commands.gate:gate_command",
         "Run a backend, judge it by a policy, and certify the result.",
-    ),
-    "inputs": NamedCommand(
-        "conformance.commands.inputs:inputs_command",
-        "Print the inputs of the quick tier.",
+        "Judge",
     ),
     "judge": NamedCommand(
         "conformance.commands.judge:judge_command",
         "Judge recorded answers, one JSON object per line.",
+        "Judge",
+    ),
+    "backends": NamedCommand(
+        "conformance.commands.backends:backends_command",
+        "List backends, or show what some support.",
+        "Judge",
+    ),
+    "nightly": NamedCommand(
+        "conformance.commands.nightly:nightly_command",
+        "Run installed backends, compare with ledgers, and report.",
+        "Releases",
+    ),
+    "diff": NamedCommand(
+        "conformance.commands.diff:diff_command",
+        "Show where two runs, or two backends of one run, differ.",
+        "Releases",
+    ),
+    "findings": NamedCommand(
+        "conformance.commands.findings:findings_command",
+        "List the root causes behind the failures of a run.",
+        "Read",
+    ),
+    "report": NamedCommand(
+        "conformance.commands.report:report_command",
+        "Write the HTML report of a run, with the changes since others.",
+        "Read",
+    ),
+    "specs": NamedCommand(
+        "conformance.commands.specs:specs_command",
+        "Show documents, their versions, cases and rules, or prove them.",
+        "Extend",
+    ),
+    "rules": NamedCommand(
+        "conformance.commands.rules:rules_command",
+        "List the shipped house rules, or prove some.",
+        "Extend",
+    ),
+    "inputs": NamedCommand(
+        "conformance.commands.inputs:inputs_command",
+        "Print the inputs of the quick tier.",
+        "Extend",
+    ),
+    "selftest": NamedCommand(
+        "conformance.commands.selftest:selftest_command",
+        "Check that a program speaks the protocol, and time it.",
+        "Extend",
     ),
 } | {name: command for each in ADDONS for name, command in each.commands.items()}
 """All commands, in the order of ``--help``."""
+
+
+class Commands(GroupedCommands):
+    """The commands of ``castigate``."""
+
+    listed = COMMANDS
+
+
 COMPLETED = ("COMP_WORDS", "_TYPER_COMPLETE_ARGS")
 """The environment variables in which shells put the line that they complete."""
 CLASSES = {"explain": "conformance.commands.explain:ExplainCommand"}
@@ -131,7 +154,7 @@ def build_app(names: Collection[str]) -> typer.Typer:
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
         callback=options,
-        cls=StoppableGroup,
+        cls=Commands,
     )
     for name, listed in COMMANDS.items():
         command = resolve_name(listed.function) if name in names else _not_imported

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from specs.errors import CastigateError, did_you_mean
 
@@ -18,14 +18,19 @@ if TYPE_CHECKING:
     from reports.run_store.store import RunStore
 
 
+Group = Literal["Ask", "Judge", "Releases", "Read", "Extend"]
+"""What people want of a command: the headings of ``castigate --help``."""
+
+
 class NamedCommand(NamedTuple):
-    """A command: its function as ``module:function``, and its line in ``castigate --help``.
+    """A command: its function as ``module:function``, and its line and heading in the help.
 
     The function is named, so that commands can be listed without importing them.
     """
 
     function: str
     summary: str
+    group: Group
 
 
 @dataclass(frozen=True)
@@ -56,6 +61,7 @@ ADDONS = (
             "portable": NamedCommand(
                 "conformance.extras.portable.command:portable_command",
                 "Show on which inputs backends agree, as ranges of values.",
+                "Ask",
             )
         },
         page="conformance.extras.portable.report_page:portability_page",
@@ -68,6 +74,7 @@ ADDONS = (
             "containers": NamedCommand(
                 "conformance.extras.containers.command:containers_command",
                 "Write tensors with one library, and read them with another.",
+                "Ask",
             )
         },
         page="conformance.extras.containers.pages:containers_page",
@@ -80,6 +87,7 @@ ADDONS = (
             "docket": NamedCommand(
                 "conformance.extras.issues.command:docket_command",
                 "Decide public threads about conversions.",
+                "Ask",
             )
         },
         page="conformance.extras.issues.report_page:issues_page",
@@ -90,6 +98,7 @@ ADDONS = (
             "export": NamedCommand(
                 "conformance.extras.onnx_tests.command:export_app",
                 "Write cases for the test runners of other projects.",
+                "Extend",
             )
         },
     ),
@@ -99,10 +108,12 @@ ADDONS = (
             "history": NamedCommand(
                 "conformance.extras.releases.history:history_command",
                 "Run past releases of a framework, and report them in order.",
+                "Releases",
             ),
             "bisect": NamedCommand(
                 "conformance.extras.releases.bisect:bisect_command",
                 "Find the first release that answers otherwise.",
+                "Releases",
             ),
         },
     ),
@@ -112,6 +123,7 @@ ADDONS = (
             "verify": NamedCommand(
                 "conformance.extras.certificate.verify:verify_command",
                 "Check a certificate, its run, and some answers.",
+                "Judge",
             )
         },
     ),
@@ -121,6 +133,7 @@ ADDONS = (
             "codec": NamedCommand(
                 "conformance.extras.codec.command:codec_command",
                 "Judge a function that encodes or decodes a small float.",
+                "Ask",
             )
         },
     ),
@@ -130,6 +143,7 @@ ADDONS = (
             "check": NamedCommand(
                 "conformance.extras.checkpoints.command:check_command",
                 "Count the numbers of a checkpoint that a cast changes.",
+                "Ask",
             )
         },
         functions={"check_checkpoint": "conformance.extras.checkpoints.check:check_checkpoint"},

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from conformance.commands.main import COMMANDS
 from conformance.families.cast.quick_inputs import inputs_of
 from specs import VERSION
 from specs.formats import format_named
@@ -291,12 +292,12 @@ BAD_USAGE = [
         "the example works out only 0x00000024"),
     (["inputs", "nonsense"], "unknown case `nonsense`; castigate specs DOCUMENT:VERSION lists"),
     (["inputs", HALF, "nonsense"], "unknown case `nonsense`"),
-    (["specs", "onyx-cast"], "`onyx-cast`; did you mean `onnx-cast`?"),
-    (["specs", "onnx-cast:"], "unknown document `onnx-cast:`; did you mean `onnx-cast`?"),
+    (["specs", "onyx-cast"], "`onyx-cast`; did you mean `onnx-cast`, "),
+    (["specs", "onnx-cast:"], "unknown document `onnx-cast:`; did you mean `onnx-cast`, "),
     (["specs", "--coverage", "onnx-cast:"], "unknown document `onnx-cast:`; did you mean `onnx-"),
     (
         ["run", "--backend=reference", "--document=onnx-cast:", "--out=/no/where"],
-        "unknown document `onnx-cast:`; did you mean `onnx-cast`?",
+        "unknown document `onnx-cast:`; did you mean `onnx-cast`, ",
     ),
     (
         ["run", "--backend=ort:", "--document=onnx-cast:25", "--out=/no/where"],
@@ -378,13 +379,37 @@ def test_a_name_that_is_too_long_is_named_in_one_short_line() -> None:
 
 def test_help_and_version() -> None:
     assert castigate("--version") == (0, f"castigate {VERSION}\n", "")
-    commands = re.findall(
-        r"^  ([a-z]+) +[A-Z]", castigate("--help")[1].partition("Commands:")[2], re.M
-    )
-    assert {"specs", "explain", "inputs", "judge"} <= set(commands)
+    shown = castigate("--help")[1]
+    headings = re.findall(r"^([A-Z][a-z]+):$", shown, re.M)
+    assert headings == ["Options", "Ask", "Judge", "Releases", "Read", "Extend"]
+    commands = re.findall(r"^  ([a-z]+) +[A-Z]", shown.partition("\nAsk:")[2], re.M)
+    assert sorted(commands) == sorted(COMMANDS)
+    assert "…" not in shown
     for command in commands:
         code, out, _ = castigate(command, "--help")
         assert (code, f"Usage: castigate {command} " in out) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("list", "No such command 'list'; did you mean castigate specs?"),
+        ("expain fp32 int8 1", "did you mean castigate explain?"),
+        ("version", "did you mean castigate --version?"),
+        ("fp32 int8 300", "`fp32` is a dtype; write castigate explain fp32 int8 300"),
+        ("run --backend onnxruntime", "did you mean `ort`?"),
+        ("run --backend pytorch:compile", "did you mean `torch:compile`?"),
+        ("run --backend examples/vendor_python/adapter.py", "adapter.py:NumpyCast"),
+        ("run --backend missing.py", "there is no such file; give path/to/file.py:CLASS"),
+        ("run --backend examples/vendor_c/vendor.c", "write exec:examples/vendor_c/vendor.c"),
+        (r"run --backend C:\stack.py:Own", r"backend file C:\stack.py does not exist"),
+        ("run --backend ort --document onnx-cst", "did you mean `onnx-cast`, "),
+    ],
+)
+def test_a_wrong_word_is_answered_by_the_right_one(words: str, says: str) -> None:
+    code, out, err = castigate(*words.split())
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert says in err
 
 
 @pytest.mark.parametrize("case", [TO_E5M2, "onnx-cast:25/int2/int8", "onnx-cast:25/float32/bool"])

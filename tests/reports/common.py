@@ -58,7 +58,7 @@ def steps(rows: int, total: int | None = None, width: int = 1) -> Runs:
 
 
 def divergence(runs: Runs, rule: str = "rounds", **changes: Any) -> WrongValues:
-    fields = {"smallest": 1, "answer": 2, "allowed": ("0x0000", "any-nan")}
+    fields: dict[str, Any] = {"smallest": 1, "answer": 2, "allowed": ("0x0000", "any-nan")}
     return WrongValues(rule, "§ 1", "required", int(runs.total), runs, **fields | changes)
 
 
@@ -74,7 +74,7 @@ def same(one: Any, other: Any) -> bool:
     """Whether two values are equal, arrays including their dtypes."""
     match one:
         case np.ndarray():
-            return one.dtype == other.dtype and one.tolist() == other.tolist()
+            return bool(one.dtype == other.dtype and one.tolist() == other.tolist())
         case tuple():
             return len(one) == len(other) and all(map(same, one, other))
         case _ if hasattr(one, "__dict__"):

@@ -50,15 +50,17 @@ Size = Annotated[StrictInt, Field(ge=0, le=LARGEST)]
 class TensorEntry(BaseModel):
     """The entry of a tensor in the header; offsets count from the header's end."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
     dtype: str
-    shape: Annotated[tuple[Size, ...], Field(max_length=MOST_DIMENSIONS)]
-    data_offsets: tuple[Size, Size]
+    shape: Annotated[tuple[Size, ...], Field(max_length=MOST_DIMENSIONS, strict=False)]
+    data_offsets: Annotated[tuple[Size, Size], Field(strict=False)]
 
 
 class ShardIndex(BaseModel):
     """The index of a checkpoint in several files: the file of each tensor."""
+
+    model_config = ConfigDict(strict=True)
 
     weight_map: dict[str, str]
 
