@@ -98,6 +98,10 @@ ADDONS = (
                 "conformance.extras.releases.history:history_command",
                 "Run past releases of a framework, and report them in order.",
             ),
+            "upgrade": NamedCommand(
+                "conformance.extras.releases.upgrade:upgrade_command",
+                "Say what an upgrade made worse, better, or otherwise.",
+            ),
             "bisect": NamedCommand(
                 "conformance.extras.releases.bisect:bisect_command",
                 "Find the first release that answers otherwise.",

@@ -11,7 +11,7 @@ from typing import Literal, get_args
 
 from reports.case_patterns import compress
 from reports.findings.finding_text import counted, dtype_pairs_words, few
-from specs.formats import format_named
+from specs.formats import format_named, formats
 
 ChangeKind = Literal["worse", "better", "otherwise", "unsupported", "supported"]
 KINDS: tuple[ChangeKind, ...] = get_args(ChangeKind)
@@ -23,6 +23,8 @@ KIND_MEANINGS: Mapping[ChangeKind, str] = {
     "unsupported": "the backend no longer supports the case",
     "supported": "the backend supports the case now, and breaks no rule",
 }
+SEVERITY: Mapping[str, int] = {"deviates": 1, "violates": 2, "error": 3, "crashed": 4}
+"""How severe a failing verdict is; every other has 0."""
 RIGHT = "right"
 """Stands for the cause on a side where nothing is wrong."""
 UNCLAIMED = "wrong by a document that it does not claim"
@@ -59,13 +61,18 @@ class CaseChange:
 
     name: str
     kind: ChangeKind
-    pair: tuple[str, str]
     before: tuple[str, ...]
     now: tuple[str, ...]
     findings: tuple[str, ...] = ()
     moved: frozenset[str] = frozenset()
     example: Example | None = None
     inputs: int = 0
+
+    @property
+    def pair(self) -> tuple[str, str]:
+        """The first and the last dtype of the name."""
+        dtypes = [each for each in self.name.split("/") if each in formats()]
+        return dtypes[0], dtypes[-1]
 
     @property
     def group(self) -> tuple[object, ...]:
@@ -135,7 +142,7 @@ class Change:
         """How far the change reaches: cases, documents, dtypes, and the findings."""
         documents = [*dict.fromkeys(re.split("[:/]", name)[0] for name in self.names)]
         pairs = dtype_pairs_words(dict.fromkeys(each.pair for each in self.cases))
-        names = f" ({', '.join(self.findings)})" if self.findings else ""
+        names = f" ({few(self.findings)})" if self.findings else ""
         return f"{counted(len(self.cases), 'case')} of {few(documents)}, {pairs}{names}"
 
     @cached_property
@@ -164,16 +171,18 @@ def _convincing(change: CaseChange) -> tuple[bool | int, ...]:
 
 @dataclass(frozen=True)
 class Changes:
-    """What changed for one backend, from ``before`` to ``now``, which are its versions or names.
+    """What changed for one backend, whose version is ``now``, since another run or its ledger.
 
-    ``same`` counts the compared cases and checks that did not change.
+    ``since`` names that, as in `since 1.31.1`. ``same`` counts the compared cases and checks that
+    did not change. ``notes`` are closing lines, as about what to do next.
     """
 
     backend: str
-    before: str
     now: str
+    since: str
     changes: tuple[Change, ...]
     same: int
+    notes: tuple[str, ...] = ()
 
     @cached_property
     def counts(self) -> dict[ChangeKind, int]:
@@ -190,6 +199,33 @@ class Changes:
     def is_worse(self) -> bool:
         """Whether a case is worse."""
         return bool(self.of("worse"))
+
+
+def kind_of(rise: int, more: int) -> ChangeKind:
+    """Return the kind of a change by the rise of severity, or else of the number of wrong inputs."""
+    return {1: "worse", -1: "better"}.get(sign(rise) or sign(more), "otherwise")
+
+
+def sign(number: int) -> int:
+    """Return 1, 0 or -1."""
+    return (number > 0) - (number < 0)
+
+
+def causes_only_in(these: Iterable[str], those: Iterable[str]) -> frozenset[str]:
+    """Return the causes of ``these`` findings that ``those`` lack; all, if they lack none.
+
+    The name of a finding with several causes joins their names by plus signs.
+    """
+    own, others = (
+        {cause for name in names for cause in name.split("+")} for names in (these, those)
+    )
+    return frozenset(own - others or own)
+
+
+def only_in(these: Mapping[str, str], those: Mapping[str, str]) -> list[str]:
+    """Return the names in ``these`` that are not in ``those``; all, if both have the same."""
+    own = [name for name in these if name not in those]
+    return [*these] if these.keys() == those.keys() else own
 
 
 def grouped(found: Sequence[CaseChange]) -> tuple[Change, ...]:

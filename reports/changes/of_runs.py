@@ -7,12 +7,16 @@ from dataclasses import dataclass, field
 
 from reports.changes.change import (
     RIGHT,
+    SEVERITY,
     UNCLAIMED,
     CaseChange,
     ChangeKind,
     Changes,
     Example,
+    causes_only_in,
     grouped,
+    kind_of,
+    only_in,
 )
 from reports.findings.cells import Cell, CellKey
 from reports.findings.finding import ExplainedCase, Finding, Findings
@@ -28,8 +32,6 @@ from reports.run_store.record import RunRecord
 from reports.run_store.store import RunStore
 from specs.formats import format_named
 
-SEVERITY = {"deviates": 1, "violates": 2, "error": 3, "crashed": 4}
-"""How severe a failing verdict is; every other has 0."""
 SHOWN_BY: Mapping[ChangeKind, tuple[WhoIsRight, ...]] = {
     "worse": ("one", "neither"),
     "better": ("other", "neither"),
@@ -140,10 +142,9 @@ def describe_changes(
             for (name, _), pair in changed.pairs.items()
             if name == backend
         ]
-        names = [each[backend] for each in versions]
-        if names[0] == names[1]:
-            names = [store.folder.display_name for store in stores]
-        yield Changes(backend, *names, grouped(found), changed.same.get(backend, 0))
+        old, new = (each[backend] for each in versions)
+        since = f"since {old if old != new else 'the previous run'}"
+        yield Changes(backend, new, since, grouped(found), changed.same.get(backend, 0))
 
 
 Shares = Mapping[str, Sequence[tuple[Finding, ExplainedCase]]]
@@ -213,11 +214,10 @@ class _CellPair:
         return CaseChange(
             now.name,
             kind,
-            (now.source, now.target),
             _side_words(before, was, will, ALLOWED if kind == "otherwise" else RIGHT),
             _side_words(now, will, was, OTHER_ALLOWED if kind == "otherwise" else RIGHT),
-            tuple(dict.fromkeys([*_only(was, will), *_only(will, was)])),
-            _moved(will, was) if kind == "worse" else _moved(was, will),
+            tuple(dict.fromkeys([*only_in(was, will), *only_in(will, was)])),
+            causes_only_in(will, was) if kind == "worse" else causes_only_in(was, will),
             self._example(kind, differences, was, will),
             sum(each.count for each in differences),
         )
@@ -241,11 +241,10 @@ class _CellPair:
             return "worse" if rise > 0 else "supported"
         if rise > 0 or ("one" in right and now.verdict in FAILING):
             return "worse"
-        if rise < 0 or ("other" in right and before.verdict in FAILING):
+        if "other" in right and before.verdict in FAILING:
             return "better"
-        if right or now.verdict not in FAILING or now.wrong == before.wrong:
-            return "otherwise"
-        return "worse" if now.wrong > before.wrong else "better"
+        more = 0 if right or now.verdict not in FAILING else now.wrong - before.wrong
+        return kind_of(rise, more)
 
     def _example(
         self,
@@ -268,7 +267,12 @@ class _CellPair:
             return Example(case, first.given, first.got, " or ".join(first.allowed))
         if second is not None and self.before.verdict == "conforms":
             return Example(case, second.given, " or ".join(second.allowed), second.got)
-        if first is not None and second is not None and first.given == second.given:
+        if (
+            first is not None
+            and second is not None
+            and first.given == second.given
+            and first.got != second.got
+        ):
             return Example(case, first.given, first.got, second.got)
         return Example(case, "", _outcome(self.before, old), _outcome(self.now, new))
 
@@ -280,24 +284,6 @@ def _answers(cell: Cell) -> tuple[object, ...] | None:
     return cell.name, failure_state(cell)[0], cell.asked, cell.answers
 
 
-def _only(these: Mapping[str, str], those: Mapping[str, str]) -> list[str]:
-    """Return the names in ``these`` that are not in ``those``; all if both have the same."""
-    return [name for name in these if name not in those] or (
-        [*these] if these.keys() == those.keys() else []
-    )
-
-
-def _moved(these: Iterable[str], those: Iterable[str]) -> frozenset[str]:
-    """Return the causes of ``these`` findings that ``those`` lack; all, if they lack none.
-
-    The name of a finding with several causes joins their names by plus signs.
-    """
-    own, others = (
-        {cause for name in names for cause in name.split("+")} for names in (these, those)
-    )
-    return frozenset(own - others or own)
-
-
 def _side_words(
     cell: Cell, causes: Mapping[str, str], others: Mapping[str, str], right: str
 ) -> tuple[str, ...]:
@@ -305,7 +291,7 @@ def _side_words(
         return (UNCLAIMED,)
     if cell.verdict == "unsupported":
         return ("unsupported",)
-    return tuple(causes[name] for name in _only(causes, others)) or (right,)
+    return tuple(causes[name] for name in only_in(causes, others)) or (right,)
 
 
 def _datum(dtype: str, datum: ShownDatum) -> str:

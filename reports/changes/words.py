@@ -21,10 +21,11 @@ MOST_PATTERNS = 8
 
 
 def heading(changes: Changes) -> str:
-    """Return a line with the two sides and the number of cases that changed, by kind."""
+    """Return a line with the backend, what it is compared with, and how many cases changed how."""
     news = [f"{count:,} {WORDS.get(kind, kind)}" for kind, count in changes.counts.items()]
-    told = ", ".join([*news, f"{changes.same:,} as before"])
-    return f"{changes.backend} {changes.before} → {changes.now}: {told}"
+    same = f"{counted(changes.same, 'case')} as before"
+    told = ", ".join([*news, same]) if news else f"nothing changed, {same}"
+    return f"{changes.backend} {changes.now}, {changes.since}: {told}"
 
 
 def sentence(change: Change) -> str:
@@ -34,7 +35,9 @@ def sentence(change: Change) -> str:
 
 def details(change: Change) -> str:
     """Return the example of a change, and how far it reaches."""
-    return "; ".join(filter(None, (str(change.example or ""), change.reach)))
+    parts = [str(change.example or ""), change.reach]
+    # What is not supported has no answers to show.
+    return "; ".join(filter(None, reversed(parts) if change.kind in WORDS else parts))
 
 
 def screen(every: Sequence[Changes], rows: int | None = ROWS) -> list[str]:
@@ -47,14 +50,15 @@ def screen(every: Sequence[Changes], rows: int | None = ROWS) -> list[str]:
 
 
 def _lines(changes: Changes, rows: int | None) -> list[str]:
-    head = wrapped(heading(changes))
+    head, notes = wrapped(heading(changes)), [line for note in changes.notes for line in wrapped(note)]
     forms = [[*_forms(each)] for each in changes.changes]
     if rows is None:
-        return [*head, *(line for each in forms for line in each[-1])]
+        return [*head, *(line for each in forms for line in each[-1]), *notes]
     places = _first_served(changes.changes)
     # A line is left for the changes that are only counted.
     shown: dict[int, list[str]] = {}
-    left = rows - len(head) - (len(places) > rows - len(head))
+    left = rows - len(head) - len(notes)
+    left -= len(places) > left
     for level in range(len(forms[0]) if forms else 0):
         for place in places:
             more = len(forms[place][level]) - len(shown.get(place, ()))
@@ -62,7 +66,7 @@ def _lines(changes: Changes, rows: int | None) -> list[str]:
                 shown[place], left = forms[place][level], left - more
     others = [each for place, each in enumerate(changes.changes) if place not in shown]
     last = [f"  and {_counted_kinds(others)}"] if others else []
-    return [*head, *(line for place in sorted(shown) for line in shown[place]), *last]
+    return [*head, *(line for place in sorted(shown) for line in shown[place]), *last, *notes]
 
 
 def _forms(change: Change) -> Iterator[list[str]]:
@@ -70,7 +74,7 @@ def _forms(change: Change) -> Iterator[list[str]]:
     first, second = f"  {sentence(change)}", f"    {details(change)}"
     yield [_cut(first)]
     yield [_cut(first), _cut(second)]
-    yield [*wrapped(first), _cut(second)]
+    yield [_cut(first), *wrapped(second)]
     yield [*wrapped(first), *wrapped(second)]
 
 
@@ -117,7 +121,7 @@ def markdown(every: Sequence[Changes]) -> Iterator[str]:
 def annotations(every: Sequence[Changes]) -> Iterator[str]:
     """Yield a workflow command of GitHub Actions per change: an error if it is worse, or a notice."""
     for changes in every:
-        title = _property(f"{changes.backend} {changes.before} → {changes.now}")
+        title = _property(f"{changes.backend} {changes.now}, {changes.since}")
         for each in changes.changes:
             level = "error" if each.kind == "worse" else "notice"
             yield f"::{level} title={title}::{_data(f'{sentence(each)}. {details(each)}')}"

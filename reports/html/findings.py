@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from reports.changes.change import ChangeKind
 from reports.counterexample.drawing import DatumColumns, allowed_columns, datum_columns
 from reports.findings.finding import KINDS, ExplainedCase, Finding
 from reports.findings.finding_text import extent_words, find_sharing, mode_or_path
@@ -31,15 +32,14 @@ def finding_page(finding: Finding) -> str:
 class FindingLine:
     """A finding on the front page: its page's file, its extent in words, and how it changed.
 
-    ``change`` is the kind of change since the previous run, empty if there is none. ``shared``
-    lists the other backends with the same finding.
+    ``changes`` are the kinds of changes that name it. ``shared`` lists the other backends with the
+    same finding.
     """
 
     finding: Finding
     page: str
     extent: str
-    change: str
-    change_words: str
+    changes: list[ChangeKind]
     shared: list[str]
 
 
@@ -48,7 +48,7 @@ class BackendFindings:
     """A backend on the front page: its findings, how many of each kind, and how they changed.
 
     ``cases`` counts its judged cases. ``failing`` counts the cases and checks with a finding.
-    ``mended`` are findings that only the previous run has.
+    ``changes`` counts the cases that changed, by kind.
     """
 
     name: str
@@ -58,7 +58,6 @@ class BackendFindings:
     kinds: Counter[str]
     changes: Counter[str]
     lines: list[FindingLine]
-    mended: list[Finding]
 
 
 def backend_findings(report: Report) -> list[BackendFindings]:
@@ -69,15 +68,13 @@ def backend_findings(report: Report) -> list[BackendFindings]:
 
 def _backend(report: Report, name: str, version: str) -> BackendFindings:
     findings = report.findings.get(name, ())
-    changes = [change for change in report.finding_changes if change.finding.backend == name]
-    by_id = {change.finding.id: change for change in changes}
+    step = report.step(name)
     lines = [
         FindingLine(
             each,
             finding_page(each),
             extent_words(each),
-            by_id[each.id].kind if each.id in by_id else "",
-            by_id[each.id].words if each.id in by_id else "",
+            report.kinds_of_change(each),
             find_sharing(report.findings, each),
         )
         for each in findings
@@ -89,9 +86,8 @@ def _backend(report: Report, name: str, version: str) -> BackendFindings:
         len(judged),
         len({case for each in findings for case in each.cases}),
         Counter(each.kind for each in findings),
-        Counter(change.kind for change in changes),
+        Counter(step.counts if step is not None else {}),
         lines,
-        [change.finding for change in changes if change.kind == "mended"],
     )
 
 
@@ -134,9 +130,7 @@ def _variables(report: Report, finding: Finding) -> dict[str, Any]:
         ),
         "extent": extent_words(finding),
         "since": report.since.get(finding.id, ""),
-        "change": next(
-            (each for each in report.finding_changes if each.finding.id == finding.id), None
-        ),
+        "changes": report.kinds_of_change(finding),
         "shown": shown,
         "example": _example(source, target, shown) if shown.smallest else [],
         "line": number_line(source) if shown.segments else None,

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from reports.case_patterns import INVARIANCES, kind_of_check
+from reports.changes.change import Changes
+from reports.changes.words import details, heading, sentence
 from reports.drawn_tensors import DRAWS, PAIRS_OF_A_KERNEL, TIMES_FULL, rows
 from reports.findings.changes import DivergenceChange, setup_differences
 from reports.findings.report import Report, Version
@@ -36,6 +38,7 @@ def front_page(report: Report) -> dict[str, Any]:
     changes = [change for each in report.changes.values() for change in each]
     return {
         "facts": _facts(report),
+        "steps": [_step(each) for each in report.steps],
         "found": backend_findings(report),
         "rows": [_version_row(report, version) for version in report.cases],
         "broken": _rule_summaries(report),
@@ -47,6 +50,15 @@ def front_page(report: Report) -> dict[str, Any]:
         "not_compared": _count_not_compared(report),
         "drawn": _drawn(report),
     }
+
+
+def _step(changes: Changes) -> dict[str, Any]:
+    """Return what changed for a backend, in the words of a screen."""
+    told = [
+        {"kind": each.kind, "sentence": sentence(each), "details": details(each)}
+        for each in changes.changes
+    ]
+    return {"heading": heading(changes), "changes": told}
 
 
 def _drawn(report: Report) -> dict[str, Any] | None:

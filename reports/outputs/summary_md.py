@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from reports.changes.words import markdown
 from reports.findings.changes import CHANGES, setup_differences
 from reports.findings.finding_text import extent_words
 from reports.findings.report import Report
@@ -19,7 +20,14 @@ SHOWN = 20
 def summary_md(report: Report) -> str:
     """Return the findings, verdicts and changes of a report as Markdown."""
     return "\n".join(
-        [*_head(report), *_findings(report), *_verdicts(report), *_changes(report), ""]
+        [
+            *_head(report),
+            *markdown(report.steps),
+            *_findings(report),
+            *_verdicts(report),
+            *_changes(report),
+            "",
+        ]
     )
 
 
@@ -86,16 +94,12 @@ def _findings(report: Report) -> Iterator[str]:
         yield "None."
         yield ""
         return
-    changes = {change.finding.id: change for change in report.finding_changes}
     for backend, findings in report.findings.items():
         yield f"### {escape_markdown(backend)}"
         yield ""
-        if since := report.step(backend):
-            yield f"{escape_markdown(since[0].upper() + since[1:])}."
-            yield ""
         for each in findings:
-            change = changes.get(each.id)
-            words = f" ({' '.join(filter(None, (change.kind, change.words)))})" if change else ""
+            kinds = ", ".join(report.kinds_of_change(each))
+            words = f" ({kinds})" if kinds else ""
             yield f"- **{each.kind}**: {escape_markdown(each.says)}{words}  "
             yield f"  {escape_markdown(extent_words(each))}"
         yield ""
