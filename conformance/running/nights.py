@@ -61,9 +61,9 @@ class Nights:
         """Write the report of the last ``PAST`` complete runs in all formats, and return it.
 
         The report has the pages that ``pages_of`` returns for ``addons``. It begins with ``steps``,
-        what changed for each backend; without any, the last two runs are compared. ``warn`` gets a line
-        about each run that is not complete or cannot be read. Raises CastigateError if no run is
-        complete.
+        what changed for each backend; without any, the last two runs are compared. ``warn`` gets a
+        line about each run that is not complete or cannot be read. Raises CastigateError if no run
+        is complete.
         """
         runs = list(self._complete(warn))[-PAST:]
         if not runs:

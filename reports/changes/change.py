@@ -202,13 +202,17 @@ class Changes:
 
 
 def kind_of(rise: int, more: int) -> ChangeKind:
-    """Return the kind of a change by the rise of severity, or else of the number of wrong inputs."""
-    return {1: "worse", -1: "better"}.get(sign(rise) or sign(more), "otherwise")
+    """Return the kind of a change by the rise of severity, or else by how much more is wrong."""
+    for each in (rise, more):
+        if each:
+            return "worse" if each > 0 else "better"
+    return "otherwise"
 
 
-def sign(number: int) -> int:
-    """Return 1, 0 or -1."""
-    return (number > 0) - (number < 0)
+def more_causes(now: Iterable[str], before: Iterable[str]) -> int:
+    """Return 1 if findings have all causes of those before and others, -1 if only some; else 0."""
+    new, old = ({cause for name in names for cause in name.split("+")} for names in (now, before))
+    return (new > old) - (new < old)
 
 
 def causes_only_in(these: Iterable[str], those: Iterable[str]) -> frozenset[str]:

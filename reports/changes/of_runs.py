@@ -16,6 +16,7 @@ from reports.changes.change import (
     causes_only_in,
     grouped,
     kind_of,
+    more_causes,
     only_in,
 )
 from reports.findings.cells import Cell, CellKey
@@ -129,22 +130,22 @@ def describe_changes(
         for digest in (cell.asked, cell.answers)
         if digest is not None
     }
-    answers = tuple(RunAnswers(store, digests) for store in stores)
+    answers = [RunAnswers(store, digests) for store in stores]
     versions = [{each.name: each.version for each in store.record.backends} for store in stores]
     expectations = Expectations(independent=False)
     for backend in backends:
-        sides = [
+        old, new = (
             _Side(recorded, _by_case(found.get(backend, ())))
             for recorded, found in zip(answers, findings, strict=True)
-        ]
-        found = [
-            _CellPair(*pair, *sides, expectations).change()
+        )
+        changes = [
+            _CellPair(*pair, old, new, expectations).change()
             for (name, _), pair in changed.pairs.items()
             if name == backend
         ]
-        old, new = (each[backend] for each in versions)
-        since = f"since {old if old != new else 'the previous run'}"
-        yield Changes(backend, new, since, grouped(found), changed.same.get(backend, 0))
+        before, now = (each[backend] for each in versions)
+        since = f"since {before if before != now else 'the previous run'}"
+        yield Changes(backend, now, since, grouped(changes), changed.same.get(backend, 0))
 
 
 Shares = Mapping[str, Sequence[tuple[Finding, ExplainedCase]]]
@@ -243,8 +244,10 @@ class _CellPair:
             return "worse"
         if "other" in right and before.verdict in FAILING:
             return "better"
-        more = 0 if right or now.verdict not in FAILING else now.wrong - before.wrong
-        return kind_of(rise, more)
+        if right or now.verdict not in FAILING:
+            return kind_of(rise, 0)
+        causes = more_causes(self.new.causes(now), self.old.causes(before))
+        return kind_of(rise, causes or now.wrong - before.wrong)
 
     def _example(
         self,

@@ -50,7 +50,10 @@ def screen(every: Sequence[Changes], rows: int | None = ROWS) -> list[str]:
 
 
 def _lines(changes: Changes, rows: int | None) -> list[str]:
-    head, notes = wrapped(heading(changes)), [line for note in changes.notes for line in wrapped(note)]
+    head, notes = (
+        wrapped(heading(changes)),
+        [line for note in changes.notes for line in wrapped(note)],
+    )
     forms = [[*_forms(each)] for each in changes.changes]
     if rows is None:
         return [*head, *(line for each in forms for line in each[-1]), *notes]
@@ -118,8 +121,8 @@ def markdown(every: Sequence[Changes]) -> Iterator[str]:
             yield ""
 
 
-def annotations(every: Sequence[Changes]) -> Iterator[str]:
-    """Yield a workflow command of GitHub Actions per change: an error if it is worse, or a notice."""
+def workflow_commands(every: Sequence[Changes]) -> Iterator[str]:
+    """Yield a command of GitHub Actions per change: an error if it is worse, else a notice."""
     for changes in every:
         title = _property(f"{changes.backend} {changes.now}, {changes.since}")
         for each in changes.changes:

@@ -240,14 +240,6 @@ def _listed(names: Sequence[str]) -> str:
     return f"{', '.join(most)} and {last}" if most else last
 
 
-def changes_words(same: int, changes: Mapping[str, int]) -> str:
-    """Return words for how many findings are the same, and how many changed, by kind."""
-    news = [f"{count:,} {kind}" for kind, count in changes.items() if count]
-    if news:
-        return ", ".join([f"{counted(same, 'finding')} as before", *news])
-    return {0: "no finding", 1: "the same finding"}.get(same, f"the same {same:,} findings")
-
-
 def counted(number: int, noun: str) -> str:
     """Return a number with its noun, in the plural unless the number is one."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -126,9 +126,11 @@ class Report:
         """Return in which ways cases changed that a finding explains, or explained before."""
         step = self.step(finding.backend)
         changes = step.changes if step is not None else ()
-        return [kind for kind in KINDS if any(
-            each.kind == kind and finding.name in each.findings for each in changes
-        )]
+        return [
+            kind
+            for kind in KINDS
+            if any(each.kind == kind and finding.name in each.findings for each in changes)
+        ]
 
     def cells_of_case(self, case: str) -> list[Cell]:
         """Return the cells that a case has, in the order of the backends."""

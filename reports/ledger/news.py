@@ -12,6 +12,8 @@ from reports.changes.change import (
     Example,
     causes_only_in,
     grouped,
+    kind_of,
+    more_causes,
     only_in,
 )
 from reports.findings.finding import UNEXPLAINED, ExplainedCase, Finding
@@ -114,16 +116,24 @@ class BackendNews:
         elif not now:
             now = was or {UNEXPLAINED: NO_MECHANISM}
         before, after = only_in(was, now), only_in(now, was)
-        worse, other = (was, now) if compared.kind == "better" else (now, was)
-        example = next((known[each].example for each in before if known[each].example), "")
+        kind = compared.kind
+        if kind == "otherwise":
+            kind = kind_of(0, more_causes(now, was))
+        worse, other = (was, now) if kind == "better" else (now, was)
+        examples = (known[each].example for each in before if each in known)
         return CaseChange(
             name,
-            compared.kind,
+            kind,
             tuple(was[each] for each in before) or (RIGHT,),
             tuple(now[each] for each in after) or (RIGHT,),
             tuple(dict.fromkeys([*before, *after])),
             causes_only_in(worse, other),
-            _example(name, compared, example, [shares[each][1] for each in after if each in shares]),
+            _example(
+                name,
+                compared,
+                next(filter(None, examples), ""),
+                [shares[each][1] for each in after if each in shares],
+            ),
         )
 
     @property
@@ -157,6 +167,7 @@ def _example(
             datum_words(cell.target, shares[0].answer),
         )
         return Example(name, given, allowed_words(shares[0]), got)
+    # A ledger has one example of each finding, which need not be from this case.
+    before = f"{compared.before}, such as: {listed}" if listed else compared.before
     now = shortened(share_words(shares[0])) if shares else ""
-    before = listed if compared.before != RIGHT and (now or not shares) else ""
-    return Example(name, "", before or compared.before, now or compared.now)
+    return Example(name, "", before, now or compared.now)

@@ -1,4 +1,4 @@
-"""Findings, or what changed, as SARIF 2.1.0, which code scanning reads: a rule and a result each."""
+"""Findings, or changes, as SARIF 2.1.0, which code scanning reads: a rule and a result each."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def changes_sarif(every: Sequence[Changes]) -> str:
 
 def _change_id(changes: Changes, change: Change) -> str:
     """Name a change by what it is about, so that it has the same name in the next run."""
-    about = [change.kind, *sorted(change.findings)] if change.findings else [change.kind, change.says]
+    about = sorted(change.findings) or [change.says]
     return f"{changes.backend}/{change.kind}-{_fingerprint(' '.join(about))[:8]}"
 
 

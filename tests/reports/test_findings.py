@@ -12,12 +12,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from reports.findings.finding_changes import finding_changes
 
 from reports.findings import failing_inputs
 from reports.findings import read_findings as read_findings_module
 from reports.findings.failing_inputs import known_ruling
 from reports.findings.finding import UNEXPLAINED, Finding
-from reports.findings.finding_changes import finding_changes
 from reports.findings.finding_text import changes_words, finding_record, findings_lines
 from reports.findings.read_findings import causes_of, read_findings
 from reports.findings.report import read_report

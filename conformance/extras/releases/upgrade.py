@@ -31,7 +31,7 @@ from conformance.running.run import RunRequest, finish_run, request_of, run
 from oracles.backend.launch_config import DEFAULT_TIMEOUT
 from reports.changes.change import Changes
 from reports.changes.of_runs import changes_of_runs
-from reports.changes.words import annotations, screen
+from reports.changes.words import screen, workflow_commands
 from reports.findings.read_findings import read_findings
 from reports.html.replace_report import check_output_folder
 from reports.html.site import write_site
@@ -118,7 +118,7 @@ def upgrade_command(
     for line in screen(steps, None) if verbose else screen(steps):
         typer.echo(line)
     if os.environ.get(ON_GITHUB) == "true":
-        for line in annotations(steps):
+        for line in workflow_commands(steps):
             typer.echo(line)
     if out is not None:
         typer.echo(f"{_in(out, 'report')}/index.html, {_in(out, 'summary.md')}, {_in(out, SARIF)}")
