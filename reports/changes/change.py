@@ -23,6 +23,13 @@ KIND_MEANINGS: Mapping[ChangeKind, str] = {
     "unsupported": "the backend no longer supports the case",
     "supported": "the backend supports the case now, and breaks no rule",
 }
+KIND_WORDS: Mapping[ChangeKind, str] = {
+    "worse": "worse",
+    "better": "better",
+    "otherwise": "otherwise",
+    "unsupported": "no longer supported",
+    "supported": "newly supported",
+}
 SEVERITY: Mapping[str, int] = {"deviates": 1, "violates": 2, "error": 3, "crashed": 4}
 """How severe a failing verdict is; every other has 0."""
 RIGHT = "right"

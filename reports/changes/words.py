@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from reports.changes.change import Change, Changes
+from reports.changes.change import KIND_WORDS, Change, Changes
 from reports.findings.finding_text import counted
 from reports.outputs.totals import COLUMNS, wrapped
 from specs.plain_text import escape_markdown
@@ -14,15 +14,15 @@ ROWS = 29
 """The most lines of a screen, without the command's own last line."""
 LEAST_ROWS = 6
 """The least lines of each backend, however many there are."""
-WORDS = {"unsupported": "no longer supported", "supported": "newly supported"}
-"""The words for kinds that are not their names."""
+HAVE_ONE_SIDE = ("unsupported", "supported")
+"""The kinds of changes in which one side has no answers."""
 MOST_PATTERNS = 8
 """The most patterns of cases that Markdown lists for a change."""
 
 
 def heading(changes: Changes) -> str:
     """Return a line with the backend, what it is compared with, and how many cases changed how."""
-    news = [f"{count:,} {WORDS.get(kind, kind)}" for kind, count in changes.counts.items()]
+    news = [f"{count:,} {KIND_WORDS[kind]}" for kind, count in changes.counts.items()]
     same = f"{counted(changes.same, 'case')} as before"
     told = ", ".join([*news, same]) if news else f"nothing changed, {same}"
     return f"{changes.backend} {changes.now}, {changes.since}: {told}"
@@ -30,14 +30,14 @@ def heading(changes: Changes) -> str:
 
 def sentence(change: Change) -> str:
     """Return the kind of a change and its sentence."""
-    return f"{WORDS.get(change.kind, change.kind)}: {change.says}"
+    return f"{KIND_WORDS[change.kind]}: {change.says}"
 
 
 def details(change: Change) -> str:
     """Return the example of a change, and how far it reaches."""
     parts = [str(change.example or ""), change.reach]
     # What is not supported has no answers to show.
-    return "; ".join(filter(None, reversed(parts) if change.kind in WORDS else parts))
+    return "; ".join(filter(None, reversed(parts) if change.kind in HAVE_ONE_SIDE else parts))
 
 
 def screen(every: Sequence[Changes], rows: int | None = ROWS) -> list[str]:
@@ -96,7 +96,7 @@ def _first_served(changes: Sequence[Change]) -> list[int]:
 
 
 def _counted_kinds(changes: Sequence[Change]) -> str:
-    counts = Counter(WORDS.get(each.kind, each.kind) for each in changes)
+    counts = Counter(KIND_WORDS[each.kind] for each in changes)
     return ", ".join(f"{count:,} more {kind}" for kind, count in counts.items())
 
 
@@ -110,7 +110,7 @@ def markdown(every: Sequence[Changes]) -> Iterator[str]:
         yield f"## {escape_markdown(heading(changes))}"
         yield ""
         for each in changes.changes:
-            yield f"- **{WORDS.get(each.kind, each.kind)}**: {escape_markdown(each.says)}  "
+            yield f"- **{KIND_WORDS[each.kind]}**: {escape_markdown(each.says)}  "
             example = f"{each.example}, in {each.example.case}; " if each.example else ""
             yield f"  {escape_markdown(f'{example}{each.reach}')}  "
             patterns = [*map(escape_markdown, each.patterns[:MOST_PATTERNS])]
