@@ -289,6 +289,6 @@ def _print_comparison(comparison: Comparison) -> None:
     changed = sum(map(len, comparison.changed.values()))
     typer.echo(
         f"{one} and {other}: {comparison.shared:,} cases asked of both, "
-        f"{comparison.answered:,} with answers kept, {differing:,} differences of kept answers, "
+        f"{comparison.answered:,} with answers kept, {differing:,} differences of answers, "
         f"{changed:,} of verdicts"
     )

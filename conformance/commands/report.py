@@ -57,5 +57,4 @@ def describe_report(report: Report) -> str:
     if report.steps:
         changed = sum((Counter(each.counts) for each in report.steps), Counter[ChangeKind]())
         counts += [f"{changed[kind]:,} {KIND_WORDS[kind]}" for kind in KINDS if changed[kind]]
-        counts += [] if changed else ["nothing changed"]
     return ", ".join(counts)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from reports.case_patterns import INVARIANCES, kind_of_check
-from reports.changes.change import Changes
-from reports.changes.words import details, heading, sentence
+from reports.changes.change import KIND_WORDS, Changes
+from reports.changes.words import details, heading
 from reports.drawn_tensors import DRAWS, PAIRS_OF_A_KERNEL, TIMES_FULL, rows
 from reports.findings.changes import DivergenceChange, setup_differences
 from reports.findings.report import Report, Version
@@ -55,7 +55,12 @@ def front_page(report: Report) -> dict[str, Any]:
 def _step(changes: Changes) -> dict[str, Any]:
     """Return what changed for a backend, in the words of a screen."""
     told = [
-        {"kind": each.kind, "sentence": sentence(each), "details": details(each)}
+        {
+            "kind": each.kind,
+            "kind_words": KIND_WORDS[each.kind],
+            "says": each.says,
+            "details": details(each),
+        }
         for each in changes.changes
     ]
     return {"heading": heading(changes), "changes": told}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ from reports.outputs.totals import COLUMNS
 from reports.run_store.open_run import open_run
 from reports.run_store.store import CAUSES
 from specs.cases import Case
-from tests.html.planted import HALF, one_cell, planted_run
+from tests.html.planted import HALF, one_cell, planted_run, violated
 from tests.reports.judged_run import (
     RIGHT,
     Answer,
@@ -206,6 +207,26 @@ def test_the_counts_are_those_of_the_tables(tmp_path: Path) -> None:
     for kind, cases in (("worse", failed[1] - failed[0]), ("better", failed[0] - failed[1] - gone)):
         assert {name for each in found.changes if each.kind == kind for name in each.names} == cases
         assert cases
+
+
+def test_inputs_that_only_a_sweep_asks_count_too(tmp_path: Path) -> None:
+    """At the tier full verdicts and kept answers may be the same where other inputs are wrong."""
+    runs = []
+    for rows in (1, 2):
+        plant = one_cell("ort", HALF, violated("ort", HALF, rows))
+        runs.append(open_run(planted_run(tmp_path / str(rows), plant, ["ort"])))
+    [found] = changes_of_runs(*runs, ["ort"])
+    assert [(each.kind, each.names) for each in found.changes] == [("worse", (HALF,))]
+
+
+def test_an_edition_that_is_claimed_now_is_no_worse(tmp_path: Path) -> None:
+    wrong = violated("ort", HALF)
+    runs = [
+        open_run(planted_run(tmp_path / each.verdict, one_cell("ort", HALF, each), ["ort"]))
+        for each in (replace(wrong, verdict="differs"), wrong)
+    ]
+    [found] = changes_of_runs(*runs, ["ort"])
+    assert found.counts == {"otherwise": 1}
 
 
 def test_with_another_seed_only_rules_are_compared(tmp_path: Path) -> None:
