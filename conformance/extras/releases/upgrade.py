@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -35,6 +36,7 @@ from reports.changes.words import screen, workflow_commands
 from reports.findings.read_findings import read_findings
 from reports.html.replace_report import check_output_folder
 from reports.html.site import write_site
+from reports.ledger.ledger_file import load_ledger
 from reports.ledger.run_check import RunLedgers
 from reports.outputs.sarif import changes_sarif
 from reports.outputs.write_outputs import RENDERERS, write_output
@@ -44,6 +46,7 @@ from reports.run_store.storage import folder_at
 from reports.run_store.store import RunStore
 from specs.errors import CastigateError
 
+VERSION = re.compile(r"\d+(\.\w+)*")
 SARIF = "changes.sarif"
 ON_GITHUB = "GITHUB_ACTIONS"
 """The variable that the runner of GitHub Actions sets to `true`."""
@@ -89,6 +92,13 @@ def upgrade_command(
     """
     if from_ is not None and baseline is not None:
         raise CastigateError("--from and --baseline exclude each other; leave one out")
+    if from_ is not None and not VERSION.fullmatch(from_):
+        raise CastigateError(f"--from `{from_[:40]}` is not a version; write one, such as 1.31.1")
+    if from_ is None and baseline is None and load_ledger(backend) is None:
+        raise CastigateError(
+            f"backend `{backend}` has no ledger to compare with; add --from VERSION or "
+            "--baseline RUN"
+        )
     if out is not None:
         check_output_folder(_in(out, "report"))
     request = RunRequest(
@@ -172,12 +182,6 @@ def _compared(
         ledgers = RunLedgers(now.record)
         finish_run(now, ledgers=ledgers)
         progress.begin_phase("")
-    [backend] = request.backends
-    if ledgers.news[backend].applied is None:
-        raise CastigateError(
-            f"backend `{backend}` has no ledger to compare with; add --from VERSION or "
-            "--baseline RUN"
-        )
     now = open_run(folder)
     return now, ledgers.changes(read_findings(now))
 
