@@ -106,3 +106,23 @@ def test_only_inputs_that_both_were_asked_are_compared(
     pair = (inputs_and_answers(case, first, asked[0]), inputs_and_answers(case, second, asked[1]))
     found = compare_answers(case, *pair, Expectations(False))
     assert (found.asked, found.count) == (len(one & other), len(one & other & wrong))
+
+
+def test_complex_answers_that_a_document_refuses_differ_without_a_grade() -> None:
+    case = next(
+        each
+        for each in edition(documents()["stablehlo-convert"], "1.20").cases()
+        if each.target == "complex128" and not ruling(each).is_open
+    )
+    storage = np.dtype(format_named("complex128").storage)
+    inputs = np.arange(2, dtype=format_named(case.source).storage)
+    one, other = (np.frombuffer(bytes(31) + bytes([last]), storage) for last in (0, 1))
+    [found] = compare_answers(
+        case,
+        *(
+            InputsAndAnswers(DatumArray(case.source, inputs), DatumArray("complex128", each))
+            for each in (one, other)
+        ),
+        Expectations(independent=False),
+    ).differences
+    assert (found.right, found.count, found.smallest) == ("neither", 1, 1)
