@@ -14,6 +14,10 @@ from reports.grading.allowed_answers import Expectations
 from reports.judgement import DatumArray, InputsAndAnswers
 from reports.outputs.backend_comparison import CaseComparison, compare_answers
 from specs.cases import Case
+from specs.editions import edition
+from specs.formats import format_named
+from specs.loader import documents
+from specs.ruling import ruling
 
 HALF = Case("onnx-cast", "25", "float16", "float8e4m3fn", (("saturate", "1"),))
 OPEN = Case("onnx-cast", "25", "float16", "int8")

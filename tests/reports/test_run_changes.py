@@ -78,6 +78,7 @@ def changes(
         ((0, GOOD), (1, GOOD), "worse", 1, "0x3c00 (1): 0x38 (1) → 0x40 (2)"),
         ((1, GOOD), (0, GOOD), "better", 1, "0x3c00 (1): 0x40 (2) → 0x38 (1)"),
         ((1, GOOD), (2, GOOD), "worse", 1, "0x3c00 (1): 0x38 (1) → 0x40 (2)"),
+        ((0, GOOD), (2, GOOD), "worse", 2, "0x3c00 (1): 0x38 (1) → 0x40 (2)"),
         ((1, GOOD), (1, BAD), "otherwise", 1, "0x3c00 (1): 0x40 (2) → 0x41 (2.25)"),
     ],
 )
@@ -95,6 +96,24 @@ def test_a_changed_case_is_worse_better_or_otherwise(
     assert found.same == len(TWO) - cases
     assert [str(each.example) for each in found.changes] == ([example] if kind else [])
     assert found.is_worse == (kind == "worse")
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "kind"),
+    [
+        ((0x3C00,), (0x3C00, 0x4000), "worse"),
+        ((0x3C00, 0x4000), (0x3C00,), "better"),
+        ((0x3C00, 0x4000), (0x4400,), "worse"),
+    ],
+)
+def test_in_a_case_that_fails_as_before_inputs_decide(
+    tmp_path: Path, before: tuple[int, ...], now: tuple[int, ...], kind: ChangeKind
+) -> None:
+    answers = (
+        where(lambda case, bits, wrong=wrong: np.isin(bits, wrong), lambda case: BAD)
+        for wrong in (before, now)
+    )
+    assert changes(tmp_path, *answers, TWO[:1]).counts == {kind: 1}
 
 
 def test_what_is_new_is_joined_with_what_it_replaces(tmp_path: Path) -> None:
