@@ -50,10 +50,8 @@ def screen(every: Sequence[Changes], rows: int | None = ROWS) -> list[str]:
 
 
 def _lines(changes: Changes, rows: int | None) -> list[str]:
-    head, notes = (
-        wrapped(heading(changes)),
-        [line for note in changes.notes for line in wrapped(note)],
-    )
+    head = wrapped(heading(changes))
+    notes = changes.notes  # Not broken into lines: a command is there to be copied.
     forms = [[*_forms(each)] for each in changes.changes]
     if rows is None:
         return [*head, *(line for each in forms for line in each[-1]), *notes]
