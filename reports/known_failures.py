@@ -23,6 +23,7 @@ from reports.problems import (
     ChangesWithShape,
     Fault,
     NotRefused,
+    Problem,
     Refused,
     WrongByAnyReading,
     WrongElement,
@@ -120,6 +121,13 @@ def failures(
         data = [each.rule if judgement.check else _data(each, roles) for each in parts]
         found.append(KnownFailure(name, inputs, _digest(name, data)))
     return tuple(found)
+
+
+def problems_region(case: Case, problems: Sequence[Problem]) -> str:
+    """Return a digest of what is wrong with a failing case besides wrong values, without words."""
+    roles = {case.target: "target", case.source: "source"}
+    told = [each for each in problems if isinstance(each, Fault | BrokenAdapter)]
+    return _digest("", [_data(each, roles) for each in told])
 
 
 def _is_drawn(problem: BrokenRule) -> bool:

@@ -95,6 +95,8 @@ NOT_RUN: dict[str, tuple[str, ...]] = {
         "castigate run --backend torchao --document mx-blocks --document nvfp4-blocks",
     ),
     "makes environments of past releases": (
+        "pip install onnxruntime==1.32.0",
+        "castigate upgrade --backend ort --from 1.31.1 --out DIR",
         "castigate history --backend ort --versions 1.20.1,1.22.1,1.24.4,1.27.0,1.31.1"
         " --document onnx-cast --out DIR",
         "castigate bisect onnx-cast:19/float8e5m2/bool 0x80 --backend ort --versions 1.20..1.31",

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from shutil import get_terminal_size
 from typing import Annotated, Any
 
@@ -13,9 +12,10 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from reports.changes.change import Changes
+from reports.changes.of_runs import changes_of_runs
+from reports.changes.words import screen
 from reports.counterexample.drawing import datum_text
-from reports.findings.finding_changes import FindingChange, finding_changes
-from reports.findings.read_findings import not_asked, read_findings
 from reports.grading.allowed_answers import Expectations
 from reports.outputs.backend_comparison import CaseComparison, Difference, compare_answers
 from reports.problems import ShownDatum
@@ -58,7 +58,7 @@ class Comparison:
 
     ``shared`` counts the cases of both sides, ``answered`` those of which both sides' answers are
     stored. ``changed`` has the ids of cases whose verdicts differ, by the pair of verdicts.
-    ``findings`` has those new, changed or mended if both sides are one backend, else none.
+    ``changes`` are worse, better or otherwise if both sides are one backend, else None.
     """
 
     one: Side
@@ -67,7 +67,7 @@ class Comparison:
     answered: int
     differences: list[SharedDifference]
     changed: dict[tuple[str, str], list[str]]
-    findings: list[FindingChange]
+    changes: Changes | None
 
 
 def diff_command(
@@ -100,7 +100,10 @@ def diff_command(
             _print_comparison(comparison)
     if not any(each.shared for each in comparisons):
         raise typer.Exit(3)
-    differs = any(each.differences or each.changed or each.findings for each in comparisons)
+    differs = any(
+        each.differences or each.changed or (each.changes is not None and each.changes.changes)
+        for each in comparisons
+    )
     raise typer.Exit(int(differs))
 
 
@@ -192,18 +195,15 @@ def _compare_sides(one: Side, other: Side) -> Comparison:
             else:
                 differences[key] = SharedDifference(found.case, found.asked, each)
     most_first = sorted(differences.values(), key=lambda each: -each.difference.count)
-    findings = _finding_changes(one, other) if one.backend == other.backend else []
-    return Comparison(one, other, shared, answered, most_first, changed, findings)
+    is_same = one.backend == other.backend
+    changes = _changes(one, other) if is_same else None
+    return Comparison(one, other, shared, answered, most_first, changed, changes)
 
 
-def _finding_changes(one: Side, other: Side) -> list[FindingChange]:
-    before, now = (
-        {side.backend: read_findings(side.answers.store).get(side.backend, ())}
-        for side in (one, other)
-    )
-    stores = one.answers.store, other.answers.store
-    same = stores[0].record.seed == stores[1].record.seed
-    return finding_changes(before, now, has_same_seed=same, not_compared=not_asked(*stores))
+def _changes(one: Side, other: Side) -> Changes:
+    [changes] = changes_of_runs(one.answers.store, other.answers.store, [one.backend])
+    now = other.name.removeprefix(f"{one.backend} ")
+    return replace(changes, now=now, since=f"since {one.name}")
 
 
 def _compare_case(
@@ -218,14 +218,20 @@ def _compare_case(
 
 
 def _json_lines(comparison: Comparison) -> Iterator[dict[str, Any]]:
-    """Yield an object for each difference, pair of unequal verdicts, and changed finding."""
+    """Yield an object for each difference, pair of unequal verdicts, and change."""
     names = {"one": comparison.one.name, "other": comparison.other.name}
     for difference in comparison.differences:
         yield names | _fields(difference, _full_text)
     for verdicts, cases in comparison.changed.items():
         yield names | {"verdicts": verdicts, "cases": cases}
-    for change in comparison.findings:
-        yield names | {"finding": change.finding.id, "change": change.kind, "words": change.words}
+    for change in comparison.changes.changes if comparison.changes is not None else ():
+        yield names | {
+            "change": change.kind,
+            "says": change.says,
+            "example": vars(change.example) if change.example is not None else None,
+            "findings": list(change.findings),
+            "cases": list(change.names),
+        }
 
 
 def _fields(shared: SharedDifference, show: Callable[[Format, ShownDatum], str]) -> dict[str, Any]:
@@ -276,12 +282,9 @@ def _print_comparison(comparison: Comparison) -> None:
         console.print(table)
     for (before, after), cases in comparison.changed.items():
         typer.echo(f"{before} here, {after} there: {len(cases)} cases, {cases[0]} the first")
-    for change in comparison.findings:
-        words = f" {change.words}" if change.words else ""
-        typer.echo(f"{change.kind}{words}: {change.finding.name}: {change.finding.says}")
-    if comparison.findings:
-        counts = Counter(change.kind for change in comparison.findings)
-        typer.echo("findings: " + ", ".join(f"{count} {kind}" for kind, count in counts.items()))
+    if comparison.changes is not None:
+        for line in screen([comparison.changes]):
+            typer.echo(line)
     differing = sum(1 + shared.other_cases for shared in comparison.differences)
     changed = sum(map(len, comparison.changed.values()))
     typer.echo(

@@ -22,16 +22,18 @@ from conformance.commands.options import (
     parse_folder,
 )
 from conformance.commands.report import describe_report
-from conformance.commands.run import how_to_resume, print_screens
+from conformance.commands.run import how_to_resume, print_screen
 from conformance.running.nights import Nights
 from conformance.running.progress import progress_reporter
 from conformance.running.run import RunRequest, finish_run, run
 from oracles.backend.launch_config import DEFAULT_TIMEOUT
 from oracles.backend.resource_limits import keep_freed_memory
 from oracles.registry import installed_frameworks
+from reports.changes.words import screen
+from reports.findings.read_findings import read_findings
 from reports.html.replace_report import check_output_folder
 from reports.ledger.run_check import RunLedgers
-from reports.outputs.totals import findings_screens
+from reports.outputs.totals import ROWS, findings_screens, last_screen
 from reports.run_store.record import Selection, current_time
 
 
@@ -97,17 +99,20 @@ def nightly_command(
                     progress.begin_phase(f"asking what the page of {each.name} shows")
                     resolve_name(each.survey)(folder, timeout)
             progress.begin_phase("writing the report")
-            report = nights.render(lambda line: progress.say(f"castigate: {line}"), with_ or ())
+            steps = ledgers.changes(read_findings(store)) if ledgers is not None else []
+            report = nights.render(
+                lambda line: progress.say(f"castigate: {line}"), with_ or (), steps
+            )
             progress.begin_phase("")
     except KeyboardInterrupt as interrupt:
         raise type(interrupt)(how_to_resume(folder)) from None
-    code = totals.exit_code
+    code, rows = totals.exit_code, None if verbose else ROWS
     if ledgers is None:
         versions = {each.name: each.version for each in report.record.backends}
-        screens = list(findings_screens(report.findings, versions))
+        lines = last_screen([*findings_screens(report.findings, versions)], rows)
     else:
-        screens = list(ledgers.screens(report.findings))
-        code = code if code not in (0, 1) else int(not ledgers.hold(report.findings))
-    print_screens(screens, totals, verbose)
+        lines = screen(steps, rows)
+        code = code if code not in (0, 1) else int(any(each.changes for each in steps))
+    print_screen(lines, totals, verbose)
     typer.echo(f"{nights.report}/index.html: {describe_report(report)}")
     raise typer.Exit(code)

@@ -9,7 +9,7 @@ import typer
 
 from conformance.commands.options import WithOption, parse_folder
 from conformance.extras import pages_of
-from reports.findings.changes import CHANGES
+from reports.changes.change import KIND_WORDS, KINDS, ChangeKind
 from reports.findings.finding_text import counted
 from reports.findings.report import Report
 from reports.html.site import write_site
@@ -54,7 +54,7 @@ def describe_report(report: Report) -> str:
     """Return a line with a report's numbers of cases, backends and changes since earlier runs."""
     cases = sum(map(len, report.cases.values()))
     counts = [counted(cases, "case"), counted(len(report.backends), "backend")]
-    if len(report.records) > 1:
-        kinds = Counter(change.kind for each in report.changes.values() for change in each)
-        counts += [f"{kinds[kind]:,} {kind}" for kind in CHANGES]
+    if report.steps:
+        changed = sum((Counter(each.counts) for each in report.steps), Counter[ChangeKind]())
+        counts += [f"{changed[kind]:,} {KIND_WORDS[kind]}" for kind in KINDS if changed[kind]]
     return ", ".join(counts)

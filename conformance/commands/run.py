@@ -35,7 +35,7 @@ from oracles.backend.launch_config import DEFAULT_TIMEOUT
 from oracles.registry import available_backends
 from reports.findings.finding import Findings
 from reports.findings.read_findings import read_findings
-from reports.outputs.totals import ROWS, BackendScreen, Totals, findings_screens, last_screen
+from reports.outputs.totals import ROWS, Totals, findings_screens, last_screen
 from reports.run_store.record import RunRecord, Selection, Shard, current_time
 from reports.run_store.storage import folder_at
 from reports.run_store.store import RECORD, RunStore, read_record
@@ -177,7 +177,8 @@ def _print_and_exit(
     if record.shard is None:
         versions = {each.name: each.version for each in record.backends}
         found = {name: findings.get(name, ()) for name in versions}
-        print_screens(list(findings_screens(found, versions)), totals, verbose)
+        lines = last_screen([*findings_screens(found, versions)], None if verbose else ROWS)
+        print_screen(lines, totals, verbose)
     typer.echo(f"{folder}: {totals.inputs:,} inputs")
     if record.shard is None:
         quoted = shlex.quote(folder)
@@ -186,12 +187,12 @@ def _print_and_exit(
     raise typer.Exit(totals.exit_code)
 
 
-def print_screens(screens: Sequence[BackendScreen], totals: Totals, verbose: bool) -> None:
-    """Print a screen of findings, and a line of verdicts per backend.
+def print_screen(lines: Sequence[str], totals: Totals, verbose: bool) -> None:
+    """Print the lines of a screen, and a line of verdicts per backend.
 
-    With ``verbose`` print all findings, and tables of verdicts.
+    With ``verbose`` print tables of verdicts instead of these.
     """
-    for line in last_screen(screens, None if verbose else ROWS):
+    for line in lines:
         typer.echo(line)
     if not verbose:
         for line in totals.lines():

@@ -110,6 +110,11 @@ ADDONS = (
                 "Run past releases of a framework, and report them in order.",
                 "Releases",
             ),
+            "upgrade": NamedCommand(
+                "conformance.extras.releases.upgrade:upgrade_command",
+                "Say what an upgrade made worse, better, or otherwise.",
+                "Releases",
+            ),
             "bisect": NamedCommand(
                 "conformance.extras.releases.bisect:bisect_command",
                 "Find the first release that answers otherwise.",

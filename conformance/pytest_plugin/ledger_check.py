@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -157,13 +158,29 @@ def compared_with_ledger(
     record: dict[str, Any] = {
         "ledger": ledger,
         "item": item.name,
-        "standing": compared.status if compared is not None else "",
         "failures": [*map(str, found)],
-        "message": compared.message if compared is not None else "",
-        "findings": compared.findings if compared is not None else (),
+        "compared": asdict(compared) if compared is not None else None,
     }
     item.user_properties.append((LEDGER, record))
     return compared
+
+
+def comparison_of(record: dict[str, Any]) -> LedgerComparison | None:
+    """Return the comparison in an item's record, which may have come from a worker of xdist."""
+    compared = record["compared"]
+    if compared is None:
+        return None
+    return LedgerComparison(**compared | {"findings": tuple(compared["findings"])})
+
+
+def differs_from_ledger(report: pytest.TestReport) -> bool:
+    """Return whether an item failed because its failures are not those that its ledger lists."""
+    compared = (
+        comparison_of(record)
+        for name, record in report.user_properties
+        if name == LEDGER and isinstance(record, dict)
+    )
+    return any(each is not None and each.status != "known" for each in compared)
 
 
 def excuse(item: pytest.Item, backend: JudgedBackend, compared: LedgerComparison) -> str:

@@ -7,15 +7,15 @@ from collections.abc import Iterator, Mapping
 import pytest
 
 from conformance.pytest_plugin.findings_summary import FindingsSummary
-from conformance.pytest_plugin.ledger_check import LEDGER, Ledgers
+from conformance.pytest_plugin.ledger_check import LEDGER, Ledgers, comparison_of
 from conformance.pytest_plugin.xdist_workers import gives_out_work, is_worker
 from reports.case_patterns import all_ids
+from reports.changes.words import ROWS, screen
 from reports.known_failures import KnownFailure, parse_failure
 from reports.ledger.ledger_file import path_of
-from reports.ledger.listing import Ledger, LedgerComparison
+from reports.ledger.listing import Ledger
 from reports.ledger.news import BackendNews
 from reports.ledger.update import update_ledger, write_ledger
-from reports.outputs.totals import ROWS, last_screen
 from specs.cases import JOINT
 from specs.errors import CastigateError
 
@@ -73,10 +73,9 @@ class LedgerUpdate:
             return
         for name, record in report.user_properties:
             if name == LEDGER and isinstance(record, dict):
-                ledger, word = record["ledger"], record["standing"]
-                if word:
-                    told = record["message"], tuple(record["findings"])
-                    self._news_of(ledger).add(record["item"], LedgerComparison(word, *told))
+                ledger, compared = record["ledger"], comparison_of(record)
+                if compared is not None:
+                    self._news_of(ledger).add(record["item"], compared)
                 found = [parse_failure(text) for text in record["failures"]]
                 self.found[ledger][record["item"]] = found
 
@@ -143,12 +142,12 @@ class LedgerUpdate:
         terminalreporter.section("ledger")
         if not self.ledgers.updating:
             findings = self.summary.findings if self._has_news() else {}
-            screens = [
-                each.screen(findings.get(name.partition(JOINT)[0], ()))
+            steps = [
+                each.changes(findings.get(name.partition(JOINT)[0], ()))
                 for name, each in self.news.items()
             ]
             is_verbose = terminalreporter.config.get_verbosity() > 0
-            for line in last_screen(screens, None if is_verbose else ROWS):
+            for line in screen(steps, None if is_verbose else ROWS):
                 terminalreporter.write_line(line)
         for line in self.messages:
             terminalreporter.write_line(line)

@@ -28,7 +28,7 @@ from conformance.pytest_plugin.items import (
     ending_the_run,
 )
 from conformance.pytest_plugin.judging import JudgedBackend, PooledJudging, documents_asked_for
-from conformance.pytest_plugin.ledger_check import LEDGERS, Ledgers
+from conformance.pytest_plugin.ledger_check import LEDGERS, Ledgers, differs_from_ledger
 from conformance.pytest_plugin.ledger_update import LedgerUpdate
 from conformance.pytest_plugin.progress import SuiteProgress, VerdictSummary
 from conformance.pytest_plugin.xdist_workers import (
@@ -378,15 +378,17 @@ def pytest_terminal_summary(
 ) -> Generator[None, object, object]:
     """Show a few failures in full, and what the pools of workers reported.
 
-    A broken cast fails in hundreds of cases of the same cause, which the findings report once. So
-    the others are hidden from pytest while it writes its sections; ``-v`` and ``-r`` show all.
+    A broken cast fails in hundreds of cases of the same cause, which the findings report once, and
+    what differs from a ledger is on its screen. So the others are hidden from pytest while it
+    writes its sections; ``-v`` and ``-r`` show all.
     """
     stats = terminalreporter.stats
     failed = stats.get("failed", [])
-    hidden = len(failed) - MOST_FAILURES
+    shown = [each for each in failed if not differs_from_ledger(each)][:MOST_FAILURES]
+    hidden = len(failed) - len(shown)
     wants_all = config.get_verbosity() > 0 or config.getoption("reportchars") != REPORTED
     if hides := hidden > 0 and not wants_all:
-        stats["failed"] = failed[:MOST_FAILURES]
+        stats["failed"] = shown
     result = yield
     if hides:
         stats["failed"] = failed

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain, count
 
 from conformance.extras import Addon, pages_of
+from reports.changes.change import Changes
 from reports.findings.report import Report
 from reports.html.site import write_site
 from reports.outputs.write_outputs import RENDERERS, write_output
@@ -54,17 +55,20 @@ class Nights:
         free = next(each for each in chain([name], numbered) if each not in taken)
         return f"{self.runs}/{free}"
 
-    def render(self, warn: Warn, addons: Collection[Addon] = ()) -> Report:
+    def render(
+        self, warn: Warn, addons: Collection[Addon] = (), steps: Sequence[Changes] = ()
+    ) -> Report:
         """Write the report of the last ``PAST`` complete runs in all formats, and return it.
 
-        The report has the pages that ``pages_of`` returns for ``addons``. ``warn`` gets a line
-        about each run that is not complete or cannot be read. Raises CastigateError if no run is
-        complete.
+        The report has the pages that ``pages_of`` returns for ``addons``. It begins with ``steps``,
+        what changed for each backend; without any, the last two runs are compared. ``warn`` gets a
+        line about each run that is not complete or cannot be read. Raises CastigateError if no run
+        is complete.
         """
         runs = list(self._complete(warn))[-PAST:]
         if not runs:
             raise CastigateError(f"{self.runs} holds no complete run; there is nothing to report")
-        report = write_site(runs, self.report, lambda run: pages_of(run, addons))
+        report = write_site(runs, self.report, lambda run: pages_of(run, addons), steps)
         for name in RENDERERS:
             write_output(report, name, self.folder.display_path(name))
         return report

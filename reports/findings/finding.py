@@ -75,9 +75,8 @@ class ExplainedCase:
         A case with wrong values has a script that binds the input in one statement. If the share's
         simplest input is another, that statement is replaced.
         """
-        for problem in self.cell.problems:
-            if isinstance(problem, WrongTensor) and words(problem) == self.answer:
-                return problem.script
+        if self.wrong_tensor is not None:
+            return self.wrong_tensor.script
         script, *others = self.cell.reproduction.split(NEXT_SCRIPT)
         shown = self.cell.broken[0].smallest if self.cell.broken else None
         if not self.smallest:
@@ -92,6 +91,12 @@ class ExplainedCase:
             if before in script:
                 return script.replace(before, after)
         return ""
+
+    @property
+    def wrong_tensor(self) -> WrongTensor | None:
+        """The problem with a named result tensor that this share is, or None."""
+        found = (each for each in self.cell.problems if isinstance(each, WrongTensor))
+        return next((each for each in found if words(each) == self.answer), None)
 
     @property
     def order(self) -> tuple[bool | int, ...]:

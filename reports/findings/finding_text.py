@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from oracles.reference.exact_text import PLAIN
@@ -131,13 +131,17 @@ def example_words(finding: Finding) -> str:
     else the refused text, else the tensor with the problem; empty if the sentence says that
     already.
     """
-    explained = finding.simplest
+    told = share_words(finding.simplest)
+    return "" if told == finding.says else told
+
+
+def share_words(explained: ExplainedCase) -> str:
+    """Return the words of ``example_words`` for one case of a finding."""
     if not explained.smallest:
         if explained.cell.check:
             return explained.answer
         told = _result_words(explained) or _refused_text(explained)
-        told = told or tensor_words(explained)
-        return "" if told == finding.says else told
+        return told or tensor_words(explained)
     given, answer = (
         datum_words(explained.cell.source, explained.smallest),
         datum_words(explained.cell.target, explained.answer),
@@ -204,22 +208,27 @@ def pairs_words(finding: Finding) -> str:
 
     Of more than ``MOST_DTYPES`` groups only the first is named, and all pairs are counted.
     """
+    cells = (each.cell for each in finding.explained)
+    return dtype_pairs_words(dict.fromkeys((cell.source, cell.target) for cell in cells))
+
+
+def dtype_pairs_words(pairs: Iterable[tuple[str, str]]) -> str:
+    """Return the words of ``pairs_words`` for dtype pairs, each of which is given once."""
     targets: dict[str, list[str]] = {}
-    for each in finding.explained:
-        known = targets.setdefault(each.cell.source, [])
-        if each.cell.target not in known:
-            known.append(each.cell.target)
+    for source, target in pairs:
+        targets.setdefault(source, []).append(target)
     sources: dict[tuple[str, ...], list[str]] = {}
     for source, reached in targets.items():
         sources.setdefault(tuple(reached), []).append(source)
-    *most, last = [f"{_few(names)} to {_few(reached)}" for reached, names in sources.items()]
+    *most, last = [f"{few(names)} to {few(reached)}" for reached, names in sources.items()]
     if len(most) < MOST_DTYPES:
         return "; ".join([*most, last])
-    pairs = sum(map(len, targets.values()))
-    return f"{most[0]}; {pairs} pairs in all"
+    total = sum(map(len, targets.values()))
+    return f"{most[0]}; {total} pairs in all"
 
 
-def _few(names: Sequence[str]) -> str:
+def few(names: Sequence[str]) -> str:
+    """List names in words; of more than ``MOST_DTYPES`` the last are counted."""
     if len(names) <= MOST_DTYPES:
         return _listed(names)
     shown = names[: MOST_DTYPES - 1]
@@ -229,14 +238,6 @@ def _few(names: Sequence[str]) -> str:
 def _listed(names: Sequence[str]) -> str:
     *most, last = names
     return f"{', '.join(most)} and {last}" if most else last
-
-
-def changes_words(same: int, changes: Mapping[str, int]) -> str:
-    """Return words for how many findings are the same, and how many changed, by kind."""
-    news = [f"{count:,} {kind}" for kind, count in changes.items() if count]
-    if news:
-        return ", ".join([f"{counted(same, 'finding')} as before", *news])
-    return {0: "no finding", 1: "the same finding"}.get(same, f"the same {same:,} findings")
 
 
 def counted(number: int, noun: str) -> str:

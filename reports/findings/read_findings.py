@@ -319,13 +319,6 @@ def read_verdicts(store: RunStore) -> Iterator[tuple[CellKey, str]]:
         yield from zip(zip(backends, cases, strict=True), verdicts, strict=True)
 
 
-def not_asked(*stores: RunStore) -> set[CellKey]:
-    """Return the cases that one of the runs has, but did not ask."""
-    return {
-        key for store in stores for key, verdict in read_verdicts(store) if verdict == "not-run"
-    }
-
-
 class _DivergenceRows:
     """Reads ``divergences.parquet``, whose rows follow the order of the cases' broken rules."""
 

@@ -21,13 +21,12 @@ from oracles.reference import expect_by_kernels
 from reports.behaviors.explanation import explain, sentence_without_pair
 from reports.behaviors.regions import has_behaviors
 from reports.behaviors.tally import BehaviorSearch, behavior_search, tally_each
+from reports.changes.change import KINDS, ChangeKind, Changes
+from reports.changes.of_runs import ChangedCells, describe_changes, have_same_inputs
 from reports.findings.cells import Cell, CellKey
 from reports.findings.changes import DivergenceChange, run_changes
 from reports.findings.finding import Finding, Findings
-from reports.findings.finding_changes import CHANGE_KINDS, FindingChange, finding_changes
-from reports.findings.finding_text import changes_words
 from reports.findings.read_findings import (
-    not_asked,
     read_cells,
     read_checks,
     read_findings,
@@ -68,7 +67,8 @@ class Report:
 
     ``cells`` are the results of its cases, and ``checks`` those of its checks on dtype pairs.
     ``history`` has the verdicts of a cell in all runs, one character per run. ``trend`` has the
-    verdict counts of each run. ``changes`` and ``finding_changes`` compare the last two runs.
+    verdict counts of each run. ``changes`` compares the last two runs. ``steps`` has what changed
+    for each backend, since the run before or since a ledger.
     ``behaviors`` has the sentences that explain the open answers of a cell. ``findings`` has the
     findings of each backend.
     """
@@ -81,7 +81,7 @@ class Report:
     trend: tuple[VerdictCounts, ...]
     behaviors: Behaviors
     findings: dict[str, tuple[Finding, ...]] = field(default_factory=dict)
-    finding_changes: list[FindingChange] = field(default_factory=list)
+    steps: tuple[Changes, ...] = ()
     since: Mapping[str, str] = field(default_factory=dict)
     """Maps the id of a finding to words for the version since which it exists, or to ''."""
 
@@ -118,27 +118,19 @@ class Report:
         every = (cell for cases in self.cases.values() for cell in cases)
         return {cell.case: _rules_of(cell) for cell in every}
 
-    def step(self, backend: str) -> str:
-        """Return words for how a backend's findings changed since the run before.
+    def step(self, backend: str) -> Changes | None:
+        """Return what changed for a backend; None if there is nothing to compare it with."""
+        return next((each for each in self.steps if each.backend == backend), None)
 
-        They name the backend's version in that run if it was another. The words are empty if there
-        is no run before, or if that run did not have the backend.
-        """
-        if len(self.records) < 2:
-            return ""
-        before, now = (
-            {each.name: each.version for each in record.backends} for record in self.records[-2:]
-        )
-        if backend not in before:
-            return ""
-        kinds = Counter(
-            each.kind for each in self.finding_changes if each.finding.backend == backend
-        )
-        changed = {kind: kinds[kind] for kind in CHANGE_KINDS}
-        same = len(self.findings.get(backend, ())) - kinds["new"] - kinds["changed"]
-        is_same = before[backend] == now[backend]
-        since = "the previous run" if is_same else before[backend]
-        return f"since {since}: {changes_words(same, changed)}"
+    def kinds_of_change(self, finding: Finding) -> list[ChangeKind]:
+        """Return in which ways cases changed that a finding explains, or explained before."""
+        step = self.step(finding.backend)
+        changes = step.changes if step is not None else ()
+        return [
+            kind
+            for kind in KINDS
+            if any(each.kind == kind and finding.name in each.findings for each in changes)
+        ]
 
     def cells_of_case(self, case: str) -> list[Cell]:
         """Return the cells that a case has, in the order of the backends."""
@@ -159,9 +151,10 @@ def _rules_of(cell: Cell) -> tuple[CaseRule, ...]:
         return ()
 
 
-def read_report(runs: Sequence[str]) -> Report:
+def read_report(runs: Sequence[str], steps: Sequence[Changes] = ()) -> Report:
     """Read complete runs, one or more, from these folders, oldest first, and report on the last.
 
+    ``steps`` are what changed for each backend; without any, the last two runs are compared.
     Raise CastigateError if a run is incomplete or damaged, if runs are out of order, or if one of
     the last two has no cases, or an unknown document, version or dtype.
     """
@@ -173,11 +166,13 @@ def read_report(runs: Sequence[str]) -> Report:
                 "give the runs in order, oldest first"
             )
     now = {(cell.backend, cell.case): cell for cell in _known_cells(stores[-1])}
-    changes, failed_before = _cell_changes(stores, now)
     checks = tuple(read_checks(stores[-1]))
+    changed = _changed_cells(stores, now, checks)
+    changes, failed_before = _cell_changes(stores, now, changed)
     with _explained_meanwhile(runs[-1], now) as behaviors:
         findings = read_findings(stores[-1], lambda: [*now.values(), *checks])
-        changes_of_findings = _finding_changes(stores, failed_before, findings)
+        if changed is not None and not steps:
+            steps = _steps(stores, changed, failed_before, findings)
         explanations = behaviors()
     history, trend = _history_and_trend(stores, now)
     return Report(
@@ -189,7 +184,7 @@ def read_report(runs: Sequence[str]) -> Report:
         trend,
         explanations,
         findings,
-        changes_of_findings,
+        tuple(steps),
         _since(stores, findings),
     )
 
@@ -243,15 +238,32 @@ def _explain_part(run: str, file: Path, number: int) -> Behaviors:
     return explain_open_answers(RunAnswers(open_run(run)), cells, share)
 
 
+def _changed_cells(
+    stores: Sequence[RunStore], now: Cells, checks: Sequence[Cell]
+) -> ChangedCells | None:
+    """Return what will hold the cells that changed since the run before; None without such a run.
+
+    The checks are compared already.
+    """
+    if len(stores) < 2:
+        return None
+    known = {(each.backend, each.name): each for each in (*now.values(), *checks)}
+    changed = ChangedCells(known, have_same_inputs(*(each.record for each in stores[-2:])))
+    for check in read_checks(stores[-2]):
+        changed.add(check)
+    return changed
+
+
 def _cell_changes(
-    stores: Sequence[RunStore], now: Cells
+    stores: Sequence[RunStore], now: Cells, changed: ChangedCells | None
 ) -> tuple[dict[CellKey, list[DivergenceChange]], list[Cell]]:
     """Return the changes of cells between the last two runs, and the cells that failed before.
 
     Cells of the run before are compared while they are read, and most are then dropped: those of
-    two nights together would take twice the memory. Without a run before, there are neither.
+    two nights together would take twice the memory. Those that changed are added to ``changed``.
+    Without a run before, there are neither.
     """
-    if len(stores) < 2:
+    if changed is None:
         return {}, []
     failing: list[Cell] = []
 
@@ -259,32 +271,24 @@ def _cell_changes(
         for cell in _known_cells(stores[-2]):
             if cell.verdict in FAILING:
                 failing.append(cell)
+            changed.add(cell)
             yield cell
 
     return run_changes(before(), now, has_same_seed=_have_same_seed(stores)), failing
 
 
-def _finding_changes(
-    stores: Sequence[RunStore], failing: Sequence[Cell], now: Findings
-) -> list[FindingChange]:
-    """Return the changes of findings between the last two runs, of the backends that both have.
+def _steps(
+    stores: Sequence[RunStore], changed: ChangedCells, failing: Sequence[Cell], now: Findings
+) -> list[Changes]:
+    """Return what changed between the last two runs, for each backend that both have.
 
-    ``failing`` are cells of the run before the last, and ``now`` the findings of the last. Without
-    a run before, there are no changes.
+    ``failing`` are cells of the run before the last, and ``now`` the findings of the last.
     """
-    if len(stores) < 2:
-        return []
-    earlier, later = ({each.name for each in store.record.backends} for store in stores[-2:])
-    common = earlier & later
-    found = read_findings(stores[-2], lambda: [*failing, *read_checks(stores[-2], FAILING)])
-    before = {name: each for name, each in found.items() if name in common}
-    after = {name: now[name] for name in now if name in common}
-    return finding_changes(
-        before,
-        after,
-        has_same_seed=_have_same_seed(stores),
-        not_compared=not_asked(*stores[-2:]),
-    )
+    earlier, later = stores[-2:]
+    names = {each.name for each in earlier.record.backends}
+    common = [each.name for each in later.record.backends if each.name in names]
+    found = read_findings(earlier, lambda: [*failing, *read_checks(earlier, FAILING)])
+    return [*describe_changes((earlier, later), changed, (found, now), common)]
 
 
 def _have_same_seed(stores: Sequence[RunStore]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from reports.changes.change import KINDS
 from reports.findings.changes import CHANGES
 
 SIGNS_AND_MEANINGS = {
@@ -15,6 +16,7 @@ SIGNS_AND_MEANINGS = {
     "crashed": ("†", "the backend's process died or stopped answering"),
     "not-run": ("?", "the case was not run"),
 }
+KIND_SIGNS = dict(zip(KINDS, "▼▲±∅+", strict=True))
 CHANGE_SIGNS = dict(zip(CHANGES, "+±−∅", strict=True))
 NO_VERDICT = "."
 """The character of a case that a run does not have on a backend; `not-run` has another."""

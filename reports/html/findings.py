@@ -8,15 +8,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from reports.changes.change import ChangeKind
 from reports.counterexample.drawing import DatumColumns, allowed_columns, datum_columns
 from reports.findings.finding import KINDS, ExplainedCase, Finding
 from reports.findings.finding_text import extent_words, find_sharing, mode_or_path
 from reports.findings.intervals import number_line
 from reports.findings.issue_text import script_or_command
 from reports.findings.report import Report
-from reports.findings.verdict_signs import NO_VERDICT
 from reports.html.dtype_order import usual_first
-from reports.judgement import VERDICT_DIGITS
 from specs.formats import Format, format_named
 
 SIGNS = dict(zip(KINDS, "✕‡∅!†≠+", strict=True))
@@ -34,17 +33,14 @@ def finding_page(finding: Finding) -> str:
 class FindingLine:
     """A finding on the front page: its page's file, its extent in words, and how it changed.
 
-    ``change`` is the kind of change since the previous run, empty if there is none. ``is_compared``
-    says whether that run asked one of its cases, if there is such a run. ``shared`` lists the other
-    backends with the same finding.
+    ``changes`` are the kinds of changes that name it. ``shared`` lists the other backends with the
+    same finding.
     """
 
     finding: Finding
     page: str
     extent: str
-    change: str
-    change_words: str
-    is_compared: bool
+    changes: list[ChangeKind]
     shared: list[str]
 
 
@@ -53,7 +49,7 @@ class BackendFindings:
     """A backend on the front page: its findings, how many of each kind, and how they changed.
 
     ``cases`` counts its judged cases. ``failing`` counts the cases and checks with a finding.
-    ``mended`` are findings that only the previous run has.
+    ``changes`` counts the cases that changed, by kind.
     """
 
     name: str
@@ -63,17 +59,6 @@ class BackendFindings:
     kinds: Counter[str]
     changes: Counter[str]
     lines: list[FindingLine]
-    mended: list[Finding]
-
-    @property
-    def news(self) -> list[FindingLine]:
-        """The findings that are new or changed since the previous run."""
-        return [line for line in self.lines if line.change]
-
-    @property
-    def others(self) -> list[FindingLine]:
-        """The findings that are neither; without a previous run these are all."""
-        return [line for line in self.lines if not line.change]
 
 
 def backend_findings(report: Report) -> list[BackendFindings]:
@@ -84,19 +69,13 @@ def backend_findings(report: Report) -> list[BackendFindings]:
 
 def _backend(report: Report, name: str, version: str) -> BackendFindings:
     findings = report.findings.get(name, ())
-    changes = {
-        change.finding.id: change
-        for change in report.finding_changes
-        if change.finding.backend == name and _is_compared(report, change.finding)
-    }
+    step = report.step(name)
     lines = [
         FindingLine(
             each,
             finding_page(each),
             extent_words(each),
-            changes[each.id].kind if each.id in changes else "",
-            changes[each.id].words if each.id in changes else "",
-            len(report.records) == 1 or _is_compared(report, each),
+            report.kinds_of_change(each),
             find_sharing(report.findings, each),
         )
         for each in findings
@@ -108,21 +87,9 @@ def _backend(report: Report, name: str, version: str) -> BackendFindings:
         len(judged),
         len({case for each in findings for case in each.cases}),
         Counter(each.kind for each in findings),
-        Counter(change.kind for change in changes.values()),
+        Counter(step.counts if step is not None else {}),
         lines,
-        [change.finding for change in changes.values() if change.kind == "mended"],
     )
-
-
-def _is_compared(report: Report, finding: Finding) -> bool:
-    """Return whether both of the last two runs asked one case of a finding; checks count as asked.
-
-    Otherwise the finding is neither new nor known, and neither mended nor left.
-    """
-    lacking = {NO_VERDICT, VERDICT_DIGITS["not-run"]}
-    verdicts = (report.history.get((finding.backend, case), "") for case in finding.cases)
-    asked = any(each and not lacking.intersection(each[-2:]) for each in verdicts)
-    return asked or any(each.cell.check for each in finding.explained)
 
 
 @dataclass(frozen=True)
@@ -164,14 +131,7 @@ def _variables(report: Report, finding: Finding) -> dict[str, Any]:
         ),
         "extent": extent_words(finding),
         "since": report.since.get(finding.id, ""),
-        "change": next(
-            (
-                each
-                for each in report.finding_changes
-                if each.finding.id == finding.id and _is_compared(report, finding)
-            ),
-            None,
-        ),
+        "changes": report.kinds_of_change(finding),
         "shown": shown,
         "example": _example(source, target, shown) if shown.smallest else [],
         "line": number_line(source) if shown.segments else None,

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from reports.case_patterns import INVARIANCES, kind_of_check
+from reports.changes.change import KIND_WORDS, Changes
+from reports.changes.words import details, heading
 from reports.drawn_tensors import DRAWS, PAIRS_OF_A_KERNEL, TIMES_FULL, rows
 from reports.findings.changes import DivergenceChange, setup_differences
 from reports.findings.finding import KINDS
@@ -37,14 +39,12 @@ def front_page(report: Report) -> dict[str, Any]:
     changes = [change for each in report.changes.values() for change in each]
     return {
         "facts": _facts(report),
+        "steps": [_step(each) for each in report.steps],
         "found": (found := backend_findings(report)),
         "kinds": [kind for kind in KINDS if any(each.kinds[kind] for each in found)],
         "rows": [_version_row(report, version) for version in report.cases],
         "broken": _rule_summaries(report),
         "previous": previous,
-        "previous_versions": {each.name: each.version for each in previous.backends}
-        if previous
-        else {},
         "setup_differences": setup_differences(previous, report.record) if previous else [],
         "change_counts": _change_counts(report, changes),
         "shown_changes": changes[:SHOWN_CHANGES],
@@ -52,6 +52,20 @@ def front_page(report: Report) -> dict[str, Any]:
         "not_compared": _count_not_compared(report),
         "drawn": _drawn(report),
     }
+
+
+def _step(changes: Changes) -> dict[str, Any]:
+    """Return what changed for a backend, in the words of a screen."""
+    told = [
+        {
+            "kind": each.kind,
+            "kind_words": KIND_WORDS[each.kind],
+            "says": each.says,
+            "details": details(each),
+        }
+        for each in changes.changes
+    ]
+    return {"heading": heading(changes), "changes": told}
 
 
 def _drawn(report: Report) -> dict[str, Any] | None:

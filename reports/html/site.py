@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
 from oracles.backend.resource_limits import return_freed_memory
+from reports.changes.change import KIND_MEANINGS, Changes
 from reports.findings.changes import CHANGES
 from reports.findings.report import Report, read_report
-from reports.findings.verdict_signs import CHANGE_SIGNS, SIGNS_AND_MEANINGS, percentage
+from reports.findings.verdict_signs import CHANGE_SIGNS, KIND_SIGNS, SIGNS_AND_MEANINGS, percentage
 from reports.html.case_details import case_details
 from reports.html.document_page import (
     cited_lines,
@@ -73,17 +74,19 @@ def write_site(
     runs: Sequence[str],
     out: str | os.PathLike[str],
     pages: Pages = lambda _: (),
+    steps: Sequence[Changes] = (),
 ) -> Report:
     """Write the report of runs, oldest first, in place of an older report; return what it shows.
 
-    ``pages`` makes further pages from the last run. Raise CastigateError if a run cannot be read,
+    ``pages`` makes further pages from the last run. ``steps`` are what changed for each backend;
+    without any, the last two runs are compared. Raise CastigateError if a run cannot be read,
     if the runs are out of order, or if ``out`` holds other files or cannot be written.
     """
     folder = check_output_folder(os.fspath(out))
     # First, so that the answers that these pages compare are dropped before all cells are read.
     added = pages(open_run(runs[-1]))
     return_freed_memory()
-    report = read_report(runs)
+    report = read_report(runs, steps)
     replace_report(folder, lambda: _files(report, added))
     return report
 
@@ -130,6 +133,8 @@ def _pages(report: Report, added: Sequence[Page]) -> Iterator[tuple[str, str]]:
         "signs_and_meanings": SIGNS_AND_MEANINGS,
         "change_kinds": CHANGES,
         "change_signs": CHANGE_SIGNS,
+        "kind_signs": KIND_SIGNS,
+        "kind_meanings": KIND_MEANINGS,
         "by_kind": by_kind,
         "rule_row_file": rule_row_file,
         "version_link": version_link,

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from reports.changes.change import RIGHT, SEVERITY, ChangeKind, kind_of
 from reports.findings.finding import FindingKind
 from reports.known_failures import KnownFailure
 from reports.ledger.version_spans import Span, public_version, version_order
@@ -133,12 +134,16 @@ class AppliedLedger:
 class LedgerComparison:
     """The result of comparing how a case fails with its ledger, and one line about it.
 
-    ``findings`` are those under which the ledger lists the case.
+    ``findings`` are those under which the ledger lists the case. ``before`` and ``now`` say how it
+    fails by the ledger and how it fails now, and ``kind`` how that changed.
     """
 
     status: LedgerStatus
     message: str
     findings: tuple[str, ...] = ()
+    kind: ChangeKind = "otherwise"
+    before: str = ""
+    now: str = ""
 
 
 def compare_with_listings(
@@ -154,18 +159,39 @@ def compare_with_listings(
     names = tuple(dict.fromkeys(name for each in listed for name in each.findings))
     if not listed:
         return unlisted(found)
+    before = _listed_words(each.failure for each in listed)
     if not found:
         message = f"stale: {', '.join(names)} is listed, but the verdict is {verdict} now"
-        return LedgerComparison("stale", message, names)
+        kind: ChangeKind = "unsupported" if verdict == "unsupported" else "better"
+        return LedgerComparison("stale", message, names, kind, before, verdict)
     differences = list(_differences(listed, found))
     if differences:
-        return LedgerComparison("changed", f"changed: {'; '.join(differences)}", names)
+        kind = _kind([each.failure for each in listed], found)
+        message = f"changed: {'; '.join(differences)}"
+        return LedgerComparison("changed", message, names, kind, before, _listed_words(found))
     return LedgerComparison("known", ", ".join(names), names)
 
 
 def unlisted(found: Sequence[KnownFailure]) -> LedgerComparison:
     """Return the result for a case that fails so and is not listed."""
-    return LedgerComparison("unlisted", f"unlisted: {', '.join(map(_with_inputs, found))}")
+    now = _listed_words(found)
+    return LedgerComparison("unlisted", f"unlisted: {now}", (), "worse", RIGHT, now)
+
+
+def _listed_words(failures: Iterable[KnownFailure]) -> str:
+    return ", ".join(map(_with_inputs, failures))
+
+
+def _kind(listed: Sequence[KnownFailure], found: Sequence[KnownFailure]) -> ChangeKind:
+    """Compare the worst verdicts, and if these are the same, the numbers of wrong inputs."""
+    worst, inputs = (
+        [measure(each) for each in (found, listed)]
+        for measure in (
+            lambda failures: max(SEVERITY.get(each.what, 0) for each in failures),
+            lambda failures: sum(each.inputs for each in failures),
+        )
+    )
+    return kind_of(worst[0] - worst[1], inputs[0] - inputs[1])
 
 
 def _differences(listed: Sequence[Listing], found: Sequence[KnownFailure]) -> Iterator[str]:

@@ -1,97 +1,53 @@
-"""How a backend differs from its ledger, finding by finding: what is new, changed or mended."""
+"""How a backend differs from its ledger, case by case: what is worse, better or otherwise."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Literal, get_args
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from reports.findings.finding import UNEXPLAINED, Finding
-from reports.findings.finding_text import changes_words, counted, extent_words
+from reports.changes.change import (
+    RIGHT,
+    CaseChange,
+    Changes,
+    Example,
+    causes_only_in,
+    grouped,
+    kind_of,
+    more_causes,
+    only_in,
+)
+from reports.findings.finding import UNEXPLAINED, ExplainedCase, Finding
+from reports.findings.finding_text import (
+    allowed_words,
+    counted,
+    datum_words,
+    share_words,
+    shortened,
+)
 from reports.known_failures import KnownFailure
 from reports.ledger.ledger_file import update_command
-from reports.ledger.listing import AppliedLedger, LedgerComparison, LedgerStatus, unlisted
-from reports.outputs.totals import BackendScreen
+from reports.ledger.listing import AppliedLedger, LedgerComparison, unlisted
 
-NewsKind = Literal["new", "changed", "mended"]
-NEWS_KINDS: tuple[NewsKind, ...] = get_args(NewsKind)
-"""How a finding differs from the ledger, in the order in which a screen lists it."""
-
-
-@dataclass(frozen=True)
-class CaseNews:
-    """A case that does not fail as its ledger lists it, and one line about it.
-
-    ``listed`` are the findings under which the ledger has the case.
-    """
-
-    case: str
-    status: LedgerStatus
-    message: str
-    listed: tuple[str, ...]
-
-
-@dataclass
-class FindingNews:
-    """How the cases that a finding explains now compare with those that the ledger lists for it.
-
-    ``finding`` is None if the current run does not have it. ``same`` counts the cases that fail as
-    listed, and ``otherwise`` has those that fail in another way. A case that moved from one finding
-    to another is ``gone`` from the first and ``more`` for the second. ``met`` has the cases in
-    which only the tensors of another seed than the ledger's show the finding.
-    """
-
-    name: str
-    says: str
-    finding: Finding | None
-    same: int = 0
-    more: list[CaseNews] = field(default_factory=list)
-    gone: list[CaseNews] = field(default_factory=list)
-    otherwise: list[CaseNews] = field(default_factory=list)
-    met: list[CaseNews] = field(default_factory=list)
-
-    def kind(self, is_listed: bool) -> NewsKind | None:
-        """Return whether the finding is new, changed or mended; None if all is as listed.
-
-        ``is_listed`` says whether the ledger lists cases for it.
-        """
-        if not is_listed:
-            return "new"
-        if self.gone and not (self.same or self.more or self.otherwise):
-            return "mended"
-        return "changed" if self.more or self.gone or self.otherwise else None
-
-    def words(self, kind: NewsKind) -> str:
-        """Describe how far a new finding reaches, or how its cases changed, with an example."""
-        if kind == "new" and self.finding is not None:
-            return extent_words(self.finding)
-        before = self.same + len(self.gone) + len(self.otherwise)
-        now = self.same + len(self.more) + len(self.otherwise)
-        if kind == "mended":
-            extent = f"no longer in {counted(before, 'case')}"
-        elif before != now:
-            extent = f"from {before:,} to {counted(now, 'case')}"
-        else:
-            extent = f"in {len(self.more) + len(self.otherwise):,} of {counted(now, 'case')}"
-        first = (self.otherwise or self.more or self.gone)[0]
-        return f"{extent}; for instance {first.case}, {first.message}"
+NO_MECHANISM = "fails, and no mechanism explains it"
+"""The sentence for a failing case without a finding."""
+Shares = Mapping[str, Mapping[str, tuple[Finding, ExplainedCase]]]
+"""By case, the findings that explain it now, by name, each with its share."""
 
 
 @dataclass
 class BackendNews:
     """How all judged cases of one backend compare with its ledger.
 
-    ``applied`` is None if no ledger is used. ``cases`` has the cases that do not fail as listed.
+    ``applied`` is None if no ledger is used. ``same`` counts the cases that fail as listed, and
+    ``cases`` has all others that fail or are listed, by name.
     """
 
     backend: str
     version: str
     applied: AppliedLedger | None
-    known: Counter[str] = field(default_factory=Counter)
-    """How many cases fail as listed, by the name of the finding."""
-    cases: list[CaseNews] = field(default_factory=list)
-    drawn: list[CaseNews] = field(default_factory=list)
+    same: int = 0
+    cases: dict[str, LedgerComparison] = field(default_factory=dict)
+    drawn: dict[str, LedgerComparison] = field(default_factory=dict)
     """The cases that fail in tensors which the ledger's seed does not draw."""
 
     @property
@@ -102,84 +58,82 @@ class BackendNews:
     def add(self, case: str, compared: LedgerComparison) -> None:
         """Count a case that fails as listed, or add it to ``cases`` if it does not."""
         if compared.status == "known":
-            self.known.update(compared.findings)
+            self.same += 1
         else:
-            self.cases.append(CaseNews(case, compared.status, compared.message, compared.findings))
+            self.cases[case] = compared
 
     def add_drawn(self, case: str, found: Sequence[KnownFailure]) -> None:
         """Keep a case in which tensors show ``found`` that the ledger's seed does not draw."""
         assert self.applied is not None
         listings = self.applied.ledger.at(case, self.applied.base)
         names = tuple(dict.fromkeys(name for each in listings for name in each.findings))
-        self.drawn.append(CaseNews(case, "unlisted", unlisted(found).message, names))
+        self.drawn[case] = replace(unlisted(found), findings=names)
 
-    def findings(self, found: Sequence[Finding]) -> dict[NewsKind | None, list[FindingNews]]:
-        """Group findings by how they differ from the ledger; those under None do not differ.
+    def changes(self, found: Sequence[Finding]) -> Changes:
+        """Return what changed since the ledger; ``found`` are the findings of the current run.
 
-        ``found`` are the findings of the current run. Listed findings that apply to no judged case
-        are left out.
+        If there is a ledger and a case changed, a note names the command that records it.
         """
-        now: dict[str, list[str]] = {}
+        shares: dict[str, dict[str, tuple[Finding, ExplainedCase]]] = {}
         for finding in found:
-            for case in finding.cases:
-                now.setdefault(case, []).append(finding.name)
-        listed = self.applied.ledger.findings if self.applied is not None else {}
-        told = {name: FindingNews(name, known.says, None) for name, known in listed.items()}
-        told |= {each.name: FindingNews(each.name, each.says, each) for each in found}
-        told.setdefault(UNEXPLAINED, FindingNews(UNEXPLAINED, "", None))
-        before: set[str] = set(self.known)
-        for name, count in self.known.items():
-            told[name].same = count
-        for each in self.cases:
-            old = set(each.listed)
-            new = set() if each.status == "stale" else set(now.get(each.case, old))
-            if not old | new:
-                new = {UNEXPLAINED}
-            before |= old
-            for name in new - old:
-                told[name].more.append(each)
-            for name in old - new:
-                told[name].gone.append(each)
-            for name in old & new:
-                told[name].otherwise.append(each)
-        for each in self.drawn:
-            for name in now.get(each.case, [UNEXPLAINED]):
-                # A kernel serves many pairs, so other tensors meet its fault in others of them.
-                if name not in listed:
-                    told[name].more.append(each)
-                    continue
-                before.add(name)
-                if name not in each.listed:
-                    told[name].met.append(each)
-        by_kind: dict[NewsKind | None, list[FindingNews]] = {}
-        for name, finding_news in told.items():
-            if name in before or finding_news.more:
-                by_kind.setdefault(finding_news.kind(name in before), []).append(finding_news)
-        return by_kind
+            for share in finding.explained:
+                shares.setdefault(share.cell.name, {}).setdefault(finding.name, (finding, share))
+        news = {**self.cases, **dict(self._new_by_other_tensors(shares))}
+        changed = [self._change(name, each, shares.get(name, {})) for name, each in news.items()]
+        met = sum(
+            not {*shares.get(name, ())} <= {*each.findings} and name not in news
+            for name, each in self.drawn.items()
+        )
+        notes = [f"  {counted(met, 'case')} more by other tensors"] if met else []
+        if changed and self.applied is not None:
+            notes.append(self._advice)
+        return Changes(
+            self.backend, self.version, self._since, grouped(changed), self.same, tuple(notes)
+        )
 
-    def screen(self, found: Sequence[Finding]) -> BackendScreen:
-        """Return what a terminal shows of the backend: counts, and each finding that differs.
+    def _new_by_other_tensors(self, shares: Shares) -> Iterator[tuple[str, LedgerComparison]]:
+        """Yield the cases that fail in other tensors by a cause that the ledger does not list.
 
-        ``found`` are the findings of the current run. If there is a ledger and a finding differs,
-        the command that records the differences comes last.
+        A kernel serves many pairs, so other tensors meet its fault in others of them.
         """
-        by_kind = self.findings(found)
-        told = [
-            [
-                f"  {kind}: {each.says or 'no mechanism explains it'}",
-                f"    {each.name}: {each.words(kind)}",
-            ]
-            for kind in NEWS_KINDS
-            for each in by_kind.get(kind, ())
-        ]
-        same = len(by_kind.get(None, ()))
-        news: dict[str, int] = {kind: len(by_kind.get(kind, ())) for kind in NEWS_KINDS}
-        met = sum(len(each.met) for found in by_kind.values() for each in found)
-        elsewhere = f"; {counted(met, 'case')} more by other tensors" if met else ""
-        return BackendScreen(
-            f"{self.backend} {self.version}, {self._since}: {changes_words(same, news)}{elsewhere}",
-            told,
-            [self._advice] if told and self.applied is not None else (),
+        listed = self.applied.ledger.findings if self.applied is not None else {}
+        for name, compared in self.drawn.items():
+            if not {*shares.get(name, {UNEXPLAINED: None})} <= {*listed}:
+                yield name, compared
+
+    def _change(
+        self,
+        name: str,
+        compared: LedgerComparison,
+        shares: Mapping[str, tuple[Finding, ExplainedCase]],
+    ) -> CaseChange:
+        """Return how a case changed; ``shares`` are those of the findings that explain it now."""
+        known = self.applied.ledger.findings if self.applied is not None else {}
+        was = {each: known[each].says for each in compared.findings if each in known}
+        now = {each: finding.says for each, (finding, _) in shares.items()}
+        if compared.status == "stale":
+            now = {}
+        elif not now:
+            now = was or {UNEXPLAINED: NO_MECHANISM}
+        before, after = only_in(was, now), only_in(now, was)
+        kind = compared.kind
+        if kind == "otherwise":
+            kind = kind_of(0, more_causes(now, was))
+        worse, other = (was, now) if kind == "better" else (now, was)
+        examples = (known[each].example for each in before if each in known)
+        return CaseChange(
+            name,
+            kind,
+            tuple(was[each] for each in before) or (RIGHT,),
+            tuple(now[each] for each in after) or (RIGHT,),
+            tuple(dict.fromkeys([*before, *after])),
+            causes_only_in(worse, other),
+            _example(
+                name,
+                compared,
+                next(filter(None, examples), ""),
+                [shares[each][1] for each in after if each in shares],
+            ),
         )
 
     @property
@@ -200,3 +154,20 @@ class BackendNews:
                 return "since its ledger"
             case AppliedLedger(base=base):
                 return f"since {base}"
+
+
+def _example(
+    name: str, compared: LedgerComparison, listed: str, shares: Sequence[ExplainedCase]
+) -> Example:
+    """Show how a case changed, by the ledger's example and the share of a finding of now."""
+    if compared.status == "unlisted" and shares and shares[0].smallest:
+        cell = shares[0].cell
+        given, got = (
+            datum_words(cell.source, shares[0].smallest),
+            datum_words(cell.target, shares[0].answer),
+        )
+        return Example(name, given, allowed_words(shares[0]), got)
+    # A ledger has one example of each finding, which need not be from this case.
+    before = f"{compared.before}, such as: {listed}" if listed else compared.before
+    now = shortened(share_words(shares[0])) if shares else ""
+    return Example(name, "", before, now or compared.now)

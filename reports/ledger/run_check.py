@@ -1,17 +1,17 @@
-"""Compares a run with the ledgers of its backends: what is new, changed or gone is news."""
+"""Compares a run with the ledgers of its backends, case by case."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
 
+from reports.changes.change import Changes
 from reports.findings.finding import Findings
 from reports.judgement import Judgement
 from reports.known_failures import failures
 from reports.ledger.ledger_file import load_ledger
 from reports.ledger.listing import InputOptions, compare_with_listings
 from reports.ledger.news import BackendNews
-from reports.outputs.totals import BackendScreen
 from reports.run_store.record import RunRecord
 from specs.cases import Case
 
@@ -44,24 +44,17 @@ class RunLedgers:
         if everything != found:
             news.add_drawn(name, everything)
 
-    def hold(self, findings: Findings) -> bool:
-        """Return whether every backend fails as its ledger lists; without one, not at all.
+    def changes(self, findings: Findings) -> list[Changes]:
+        """Return what changed for each backend since its ledger.
 
         ``findings`` are those of the run, by backend.
         """
-        return all(
-            each.findings(findings.get(name, ())).keys() <= {None}
-            for name, each in self.news.items()
-        )
+        return [*self._changes(findings)]
 
-    def screens(self, findings: Findings) -> Iterator[BackendScreen]:
-        """Yield a screen per backend: which findings are the same, new, changed or mended.
-
-        ``findings`` are those of the run, by backend.
-        """
+    def _changes(self, findings: Findings) -> Iterator[Changes]:
         for name, news in self.news.items():
-            screen = news.screen(findings.get(name, ()))
+            changes = news.changes(findings.get(name, ()))
             if name in self.unused:
                 unused = f"  its ledger is not used; it was made with {self.unused[name]}"
-                screen = replace(screen, last=(unused, *screen.last))
-            yield screen
+                changes = replace(changes, notes=(unused, *changes.notes))
+            yield changes

@@ -1,15 +1,17 @@
-"""Findings as SARIF 2.1.0, which code scanning reads: a rule and a result per finding."""
+"""Findings, or changes, as SARIF 2.1.0, which code scanning reads: a rule and a result each."""
 
 from __future__ import annotations
 
 import json
 import os
 import shlex
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from hashlib import sha256
 from typing import Any
 from urllib.parse import quote
 
+from reports.changes.change import Change, Changes
+from reports.changes.words import details, heading, sentence
 from reports.findings.finding import Finding, Findings
 from reports.findings.finding_text import counted, extent_words, shortened
 from reports.findings.issue_text import issue_text
@@ -33,20 +35,51 @@ def sarif(findings: Findings, record: RunRecord) -> str:
     """
     versions = {each.name: each.version for each in record.backends}
     every = [each for found in findings.values() for each in found]
-    run = {
-        "tool": {
-            "driver": {
-                "name": "Castigate",
-                "version": VERSION,
-                "informationUri": HOME,
-                "rules": [_rule(each, record) for each in every],
-            }
-        },
-        "results": [
-            _result(each, index, versions[each.backend]) for index, each in enumerate(every)
-        ],
-        "columnKind": "unicodeCodePoints",
+    return _log(
+        [_rule(each, record) for each in every],
+        [_result(each, index, versions[each.backend]) for index, each in enumerate(every)],
+    )
+
+
+def changes_sarif(every: Sequence[Changes]) -> str:
+    """Return what changed for some backends as a SARIF log: an error if worse, else a note."""
+    named = [(changes, each) for changes in every for each in changes.changes]
+    return _log(
+        [_change_rule(*each) for each in named],
+        [_change_result(*each, index) for index, each in enumerate(named)],
+    )
+
+
+def _change_id(changes: Changes, change: Change) -> str:
+    """Name a change by what it is about, so that it has the same name in the next run."""
+    about = sorted(change.findings) or [change.says]
+    return f"{changes.backend}/{change.kind}-{_fingerprint(' '.join(about))[:8]}"
+
+
+def _change_rule(changes: Changes, change: Change) -> dict[str, Any]:
+    told = sentence(change)
+    return {
+        "id": _change_id(changes, change),
+        "shortDescription": {"text": shortened(told, 200)},
+        "fullDescription": {"text": told},
     }
+
+
+def _change_result(changes: Changes, change: Change, index: int) -> dict[str, Any]:
+    text = f"{heading(changes)}. {sentence(change)}. {details(change)}."
+    return _result_at(
+        _change_id(changes, change),
+        index,
+        "error" if change.kind == "worse" else "note",
+        text,
+        changes.backend,
+        change.names,
+    )
+
+
+def _log(rules: list[dict[str, Any]], results: list[dict[str, Any]]) -> str:
+    driver = {"name": "Castigate", "version": VERSION, "informationUri": HOME, "rules": rules}
+    run = {"tool": {"driver": driver}, "results": results, "columnKind": "unicodeCodePoints"}
     log = {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
     return f"{json.dumps(log, ensure_ascii=False, indent=1)}\n"
 
@@ -82,28 +115,43 @@ def _rule(finding: Finding, record: RunRecord) -> dict[str, Any]:
 
 def _result(finding: Finding, index: int, version: str) -> dict[str, Any]:
     is_required = any(each.level in ("required", "") for each in finding.explained)
+    return _result_at(
+        finding.id,
+        index,
+        "error" if is_required else "warning",
+        " ".join(_message(finding, version)),
+        finding.backend,
+        finding.cases,
+    )
+
+
+def _result_at(
+    rule: str, index: int, level: str, text: str, backend: str, cases: Sequence[str]
+) -> dict[str, Any]:
     return {
-        "ruleId": finding.id,
+        "ruleId": rule,
         "ruleIndex": index,
-        "level": "error" if is_required else "warning",
-        "message": {"text": " ".join(_message(finding, version))},
+        "level": level,
+        "message": {"text": text},
         "locations": [
             {
                 "physicalLocation": {
-                    "artifactLocation": {"uri": _place(finding.backend)},
+                    "artifactLocation": {"uri": _place(backend)},
                     "region": {"startLine": 1},
                 },
-                "logicalLocations": [
-                    {"fullyQualifiedName": case} for case in finding.cases[:MOST_CASES]
-                ],
+                "logicalLocations": [{"fullyQualifiedName": case} for case in cases[:MOST_CASES]],
             }
         ],
         "partialFingerprints": {
-            "castigateFinding/v1": finding.id,
+            "castigateFinding/v1": rule,
             # GitHub recognizes an alert by this fingerprint, even if its line changes.
-            "primaryLocationLineHash": f"{sha256(finding.id.encode()).hexdigest()[:16]}:1",
+            "primaryLocationLineHash": f"{_fingerprint(rule)}:1",
         },
     }
+
+
+def _fingerprint(text: str) -> str:
+    return sha256(text.encode()).hexdigest()[:16]
 
 
 def _message(finding: Finding, version: str) -> Iterator[str]:

@@ -1,25 +1,29 @@
-"""``summary.md``: findings, verdicts and changes of a run, for the page of a CI job."""
+"""``summary.md``: changes, findings and verdicts of a run, for the page of a CI job."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
 
-from reports.findings.changes import CHANGES, setup_differences
+from reports.changes.words import markdown
+from reports.findings.changes import setup_differences
 from reports.findings.finding_text import extent_words
 from reports.findings.report import Report
 from reports.judgement import VERDICTS
 from reports.outputs.table import escaped, markdown_table
 from specs.plain_text import escape_markdown
 
-SHOWN = 20
-"""The most changes that are listed."""
-
 
 def summary_md(report: Report) -> str:
-    """Return the findings, verdicts and changes of a report as Markdown."""
+    """Return the changes, findings and verdicts of a report as Markdown."""
     return "\n".join(
-        [*_head(report), *_findings(report), *_verdicts(report), *_changes(report), ""]
+        [
+            *_head(report),
+            *_changes(report),
+            *_findings(report),
+            *_verdicts(report),
+            "",
+        ]
     )
 
 
@@ -58,24 +62,18 @@ def _verdicts(report: Report) -> Iterator[str]:
 
 
 def _changes(report: Report) -> Iterator[str]:
-    yield "## Changes since the previous run"
-    yield ""
-    if len(report.records) < 2:
+    """Yield what changed for each backend, and what else differs from the previous run."""
+    if not report.steps:
         yield "There is no previous run to compare with."
         yield ""
+    yield from markdown(report.steps)
+    if len(report.records) < 2:
         return
-    changes = [change for each in report.changes.values() for change in each]
-    counts = Counter(change.kind for change in changes)
-    yield ", ".join(f"{counts[kind]:,} {kind}" for kind in CHANGES) + "."
-    yield ""
-    for difference in setup_differences(*report.records[-2:]):
+    differences = setup_differences(*report.records[-2:])
+    for difference in differences:
         yield f"- The runs differ in their setup: {escape_markdown(difference)}"
-    for change in changes[:SHOWN]:
-        line = f"{change.kind}: {change.backend}, {change.case}, {change.rule}"
-        yield f"- {escape_markdown(line)}"
-    if len(changes) > SHOWN:
-        yield f"- {len(changes) - SHOWN:,} more"
-    yield ""
+    if differences:
+        yield ""
 
 
 def _findings(report: Report) -> Iterator[str]:
@@ -86,16 +84,12 @@ def _findings(report: Report) -> Iterator[str]:
         yield "None."
         yield ""
         return
-    changes = {change.finding.id: change for change in report.finding_changes}
     for backend, findings in report.findings.items():
         yield f"### {escape_markdown(backend)}"
         yield ""
-        if since := report.step(backend):
-            yield f"{escape_markdown(since[0].upper() + since[1:])}."
-            yield ""
         for each in findings:
-            change = changes.get(each.id)
-            words = f" ({' '.join(filter(None, (change.kind, change.words)))})" if change else ""
+            kinds = ", ".join(report.kinds_of_change(each))
+            words = f" ({kinds})" if kinds else ""
             yield f"- **{each.kind}**: {escape_markdown(each.says)}{words}  "
             yield f"  {escape_markdown(extent_words(each))}"
         yield ""

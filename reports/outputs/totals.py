@@ -184,14 +184,14 @@ class BackendScreen:
 
     def lines(self, most: int) -> Iterator[str]:
         """Yield the lines with the first ``most`` findings; the other findings are only counted."""
-        yield from _wrapped(self.heading)
+        yield from wrapped(self.heading)
         for finding in self.findings[:most]:
             for line in finding:
-                yield from _wrapped(line)
+                yield from wrapped(line)
         if (left := len(self.findings) - most) > 0:
             yield f"  and {counted(left, f'more {self.noun}')}"
         for line in self.last:
-            yield from _wrapped(line)
+            yield from wrapped(line)
 
 
 def last_screen(backends: Sequence[BackendScreen], rows: int | None = ROWS) -> list[str]:
@@ -214,7 +214,8 @@ def findings_screens(findings: Findings, versions: Mapping[str, str]) -> Iterato
         yield BackendScreen(findings_heading(backend, versions[backend], found), lines)
 
 
-def _wrapped(line: str) -> list[str]:
+def wrapped(line: str) -> list[str]:
+    """Break a line into lines of at most ``COLUMNS`` characters, indented as it is."""
     margin = line[: len(line) - len(line.lstrip())]
     return wrap(
         line,

@@ -6,12 +6,9 @@ import json
 from pathlib import Path
 from shutil import copytree
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 
-from reports.findings.read_findings import read_findings
-from reports.run_store.open_run import open_run
 from tests.conformance.processes import ONNX, RUNNABLE, backend, castigate
 
 NARROW = (ONNX, "--source=uint8", "--target=bool")
@@ -40,7 +37,7 @@ def test_two_backends_of_one_run(run: str) -> None:
     assert changed["cases"] == ["onnx-cast:25/uint8/bool"]
 
 
-def test_two_runs_of_one_backend_differ_by_findings(tmp_path: Path) -> None:
+def test_of_two_runs_of_one_backend_one_is_better(tmp_path: Path) -> None:
     runs = []
     for base in ("WrongByte", "Right"):
         (tmp_path / "a.py").write_text(
@@ -49,20 +46,11 @@ def test_two_runs_of_one_backend_differ_by_findings(tmp_path: Path) -> None:
         runs.append(str(tmp_path / base))
         castigate("run", f"--backend={tmp_path}/a.py:A", *NARROW, f"--out={runs[-1]}")
     *_, change = lines(*runs, expected=1)
-    assert change["change"] == "mended"
+    assert (change["change"], change["cases"]) == ("better", ["onnx-cast:25/uint8/bool"])
+    assert change["example"]["given"] == "0x03 (3)"
     code, out, _ = castigate("diff", *runs)
-    assert (code, "findings: 1 mended\n" in out) == (1, True)
+    assert (code, ": 1 better, " in out) == (1, True)
     assert lines(runs[0], runs[0], expected=0) == []
-
-
-def test_runs_that_differ_by_findings_alone_differ(run: str, tmp_path: Path) -> None:
-    """The sweeps of the tier full may find more where verdicts and stored answers are the same."""
-    copy = tmp_path / "run"
-    copytree(run, copy)
-    found = [{}, read_findings(open_run(run))]
-    with patch("conformance.commands.diff.read_findings", side_effect=found):
-        code, out, _ = castigate("diff", run, str(copy), f"--backend={WRONG}")
-    assert (code, "findings: 2 new\n" in out) == (1, True), out
 
 
 def test_two_runs_of_two_backends(run: str, tmp_path: Path) -> None:

@@ -114,7 +114,7 @@ def test_listed_breaches_are_excused_and_counted(listed: Bench) -> None:
     assert f"castigate: ledger of {NAME}: 4 cases listed for 1.0" in output
     assert "8 passed, 4 xfailed" in output
     assert "known: unexplained" in output
-    assert told(output) == "the same 2 findings"
+    assert told(output) == "nothing changed, 4 cases as before"
     assert "document" not in output.partition("= verdicts =")[2]
 
 
@@ -154,16 +154,19 @@ def test_an_update_is_reproducible_also_with_xdist_workers(listed: Bench) -> Non
     code, output = listed.suite("four saturated", UPDATE, "-n", "2")
     assert code == PASSED, output
     assert listed.ledger.read_bytes() == before
-    assert told(listed.suite("four saturated", "-n", "2")[1]) == "the same 2 findings"
+    assert (
+        told(listed.suite("four saturated", "-n", "2")[1]) == "nothing changed, 4 cases as before"
+    )
 
 
 def test_an_unlisted_divergence_a_stale_entry_and_a_region_that_changed_by_one_input_fail(
     listed: Bench,
 ) -> None:
     code, output = listed.suite("five single", "-v")
-    assert (code, told(output)) == (FAILED, "0 findings as before, 1 changed, 1 mended")
+    assert (code, told(output)) == (FAILED, "4 worse, 2 better, 0 cases as before")
     assert "6 failed" in output
-    assert "    unexplained: from 2 to 4 cases; for instance " in output
+    assert "  worse: now " in output
+    assert "  better: no longer gives zero, for x = 1; now: right" in output
     assert "as the ledger lists them" not in output
     update = f"pytest --pyargs conformance --backend={NAME} --update-ledger"
     for line in (
@@ -177,6 +180,14 @@ def test_an_unlisted_divergence_a_stale_entry_and_a_region_that_changed_by_one_i
     assert "input     0x40000000" in output
 
 
+def test_a_changed_case_is_on_the_screen_and_has_no_traceback(listed: Bench) -> None:
+    code, output = listed.suite("five single")
+    assert (code, told(output)) == (FAILED, "4 worse, 2 better, 0 cases as before")
+    assert not any(word in output for word in ("= FAILURES =", "FAILED", "input     0x"))
+    assert "6 more failures; -v shows all, and -k CASE one" in output
+    assert len(output.splitlines()) < 40
+
+
 @pytest.mark.nightly
 def test_an_update_removes_a_stale_entry(listed: Bench) -> None:
     assert listed.suite("saturated", UPDATE)[0] == PASSED
@@ -186,8 +197,8 @@ def test_an_update_removes_a_stale_entry(listed: Bench) -> None:
 
 @pytest.mark.nightly
 def test_a_region_with_another_answer_fails(listed: Bench) -> None:
-    code, output = listed.suite("otherwise saturated")
-    assert (code, told(output)) == (FAILED, "1 finding as before, 1 changed")
+    code, output = listed.suite("otherwise saturated", "-v")
+    assert (code, told(output)) == (FAILED, "2 otherwise, 2 cases as before")
     assert "changed: violates by other inputs or answers than listed;" in output
     assert f"{NAME} --update-ledger records it" in output
 
@@ -266,14 +277,14 @@ def test_entries_of_the_nearest_version_are_used_for_another(listed: Bench) -> N
     code, output = listed.suite("four saturated", version="1.1")
     assert code == PASSED, output
     assert f"ledger of {NAME}: made with 1.0, used for 1.1; 4 cases listed" in output
-    assert f"{NAME} 1.1, since 1.0: the same 2 findings" in output
+    assert f"{NAME} 1.1, since 1.0: nothing changed, 4 cases as before" in output
 
 
 @pytest.mark.nightly
 def test_what_another_version_mends_is_told_and_recorded(listed: Bench) -> None:
     code, output = listed.suite("four", version="1.1")
     assert code == FAILED, output
-    assert f"{NAME} 1.1, since 1.0: 1 finding as before, 1 mended" in output
+    assert f"{NAME} 1.1, since 1.0: 2 better, 2 cases as before" in output
     assert f"to record it: pytest --pyargs conformance --backend={NAME} --update-ledger" in output
     assert listed.suite("four", UPDATE, version="1.1")[0] == PASSED
     assert listed.suite("four", version="1.1")[0] == PASSED

@@ -155,26 +155,20 @@ def test_front_page_counts_verdicts_that_the_previous_run_lacks(tmp_path: Path) 
     assert front_page(read_report(runs[:1]))["not_compared"] == 0
 
 
-def test_what_the_previous_run_did_not_ask_is_neither_known_nor_new(tmp_path: Path) -> None:
+def test_what_one_of_two_runs_did_not_ask_has_not_changed(tmp_path: Path) -> None:
     wrong = broken("ort", ONNX[0], "a"), broken("torch", PYPTO[0], "a")
     runs = [
         planted_run(tmp_path / "before", judged(*wrong), ["torch"], document="onnx-cast"),
         planted_run(tmp_path / "now", judged(*wrong), ["ort", "torch"], 1),
         planted_run(tmp_path / "last", judged(), ["torch"], 2, document="onnx-cast"),
     ]
-    write_site(runs[:2], tmp_path / "site")
-    page = front_page(read_report(runs[:2]))
-    assert page["previous_versions"] == {"torch": "1.2"}
-    for each in page["found"]:
-        assert [line.is_compared for line in each.others] == [False]
-        assert (each.news, each.mended, each.changes) == ([], [], Counter())
-    text = (tmp_path / "site" / "index.html").read_text()
-    assert text.count("not asked in the earlier run") == 2
-    assert text.count(">not in that run</td>") == 1
-    [torch] = front_page(read_report(runs[1:]))["found"]
-    assert torch.mended == []
-    alone = front_page(read_report(runs[1:2]))["found"]
-    assert {line.is_compared for each in alone for line in each.lines} == {True}
+    for two in (runs[:2], runs[1:]):
+        page = front_page(read_report(two))
+        assert [(step["heading"], step["changes"]) for step in page["steps"]] == [
+            (f"torch 1.2, since the previous run: nothing changed, {len(ONNX)} cases as before", [])
+        ]
+        assert all(not each.changes.total() for each in page["found"])
+    assert front_page(read_report(runs[1:2]))["steps"] == []
 
 
 def test_last_run_is_compared_with_the_previous_one_only(tmp_path: Path) -> None:

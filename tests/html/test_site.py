@@ -81,7 +81,7 @@ def test_two_processes_write_identical_reports(run: str, tmp_path: Path) -> None
         seed = {"PYTHONHASHSEED": {"one": "1", "two": "2"}[name]}
         code, out, _ = castigate("report", older, run, f"--out={tmp_path / name}", env=seed)
         assert code == 0
-        assert out.endswith("3 backends, 0 new, 0 changed, 1 mended, 0 unanswered\n")
+        assert out.endswith("3 backends, 1 better\n")
     assert contents(tmp_path / "one") == contents(tmp_path / "two")
 
 

@@ -14,6 +14,7 @@ from reports.grading.allowed_answers import Expectations
 from reports.judgement import DatumArray, InputsAndAnswers
 from reports.outputs.backend_comparison import CaseComparison, compare_answers
 from specs.cases import Case
+from specs.formats import format_named
 
 HALF = Case("onnx-cast", "25", "float16", "float8e4m3fn", (("saturate", "1"),))
 OPEN = Case("onnx-cast", "25", "float16", "int8")
@@ -106,3 +107,19 @@ def test_only_inputs_that_both_were_asked_are_compared(
     pair = (inputs_and_answers(case, first, asked[0]), inputs_and_answers(case, second, asked[1]))
     found = compare_answers(case, *pair, Expectations(False))
     assert (found.asked, found.count) == (len(one & other), len(one & other & wrong))
+
+
+def test_complex_answers_that_a_document_refuses_differ_without_a_grade() -> None:
+    case = Case("onnx-cast", "1", "float32", "complex128")
+    storage = np.dtype(format_named("complex128").storage)
+    inputs = np.arange(2, dtype=format_named(case.source).storage)
+    one, other = (np.frombuffer(bytes(31) + bytes([last]), storage) for last in (0, 1))
+    [found] = compare_answers(
+        case,
+        *(
+            InputsAndAnswers(DatumArray(case.source, inputs), DatumArray("complex128", each))
+            for each in (one, other)
+        ),
+        Expectations(independent=False),
+    ).differences
+    assert (found.right, found.count, found.smallest) == ("neither", 1, 1)

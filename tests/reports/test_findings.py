@@ -17,8 +17,7 @@ from reports.findings import failing_inputs
 from reports.findings import read_findings as read_findings_module
 from reports.findings.failing_inputs import known_ruling
 from reports.findings.finding import UNEXPLAINED, Finding
-from reports.findings.finding_changes import finding_changes
-from reports.findings.finding_text import changes_words, finding_record, findings_lines
+from reports.findings.finding_text import finding_record, findings_lines
 from reports.findings.read_findings import causes_of, read_findings
 from reports.findings.report import read_report
 from reports.html.site import write_site
@@ -304,83 +303,6 @@ def test_backends_share_findings_of_the_same_name(tmp_path: Path) -> None:
     assert "also in two" in text
 
 
-def one_fault(names: tuple[str, ...], answer: int) -> Answer:
-    """Right answers, except for the input 1 in some cases."""
-
-    def wrong(case: Case, bits: np.ndarray) -> np.ndarray:
-        return (bits == 0x3C00) & (case.id in names)
-
-    return where(wrong, lambda case: answer)
-
-
-@pytest.mark.parametrize(
-    ("before", "now", "expected"),
-    [
-        ((1, 0x40), (1, 0x40), []),
-        ((0, 0x40), (1, 0x40), [("new", "")]),
-        ((1, 0x40), (0, 0x40), [("mended", "")]),
-        ((1, 0x40), (2, 0x40), [("changed", "from 1 to 2 cases")]),
-        ((1, 0x40), (1, 0x41), [("changed", "other inputs or answers")]),
-    ],
-)
-def test_two_runs_are_compared_by_findings(
-    tmp_path: Path, before: tuple[int, int], now: tuple[int, int], expected: list[tuple[str, str]]
-) -> None:
-    cases = cases_of("onnx-cast:25/float16/float8e4m3fn/", "onnx-cast:24/float16/float8e4m3fn/")
-    ids = tuple(case.id for case in cases)
-    for name, (count, answer) in (("before", before), ("now", now)):
-        judged_run(tmp_path / name, {"faulty": one_fault(ids[:count], answer)}, cases)
-    report = read_report([str(tmp_path / "before"), str(tmp_path / "now")])
-    assert [(each.kind, each.words) for each in report.finding_changes] == expected
-    assert {each.finding.name for each in report.finding_changes} <= {UNEXPLAINED}
-
-
-def test_stored_findings_of_two_runs_are_compared(tmp_path: Path) -> None:
-    cases = cases_of("onnx-cast:25/float16/float8e4m3fn/saturate:1")
-    for name, fails in (("before", ()), ("now", (cases[0].id,))):
-        store = judged_run(tmp_path / name, {"faulty": one_fault(fails, 0x40)}, cases)
-        store.folder.write(CAUSES, causes_of(store))
-    report = read_report([str(tmp_path / "before"), str(tmp_path / "now")])
-    assert [each.kind for each in report.finding_changes] == ["new"]
-
-
-@pytest.mark.parametrize(("has_same_seed", "kinds"), [(True, ["changed"]), (False, [])])
-def test_another_seed_changes_no_finding_of_the_same_cases(
-    has_same_seed: bool, kinds: list[str], tmp_path: Path
-) -> None:
-    before, now = (
-        read_findings(judged_run(tmp_path / name, {"faulty": one_fault((ONE[0].id,), wrong)}, ONE))
-        for name, wrong in (("before", 0x40), ("now", 0x41))
-    )
-    found = finding_changes(before, now, has_same_seed=has_same_seed)
-    assert [each.kind for each in found] == kinds
-
-
-def test_a_finding_whose_cases_one_run_did_not_ask_has_not_changed(tmp_path: Path) -> None:
-    cases = cases_of("onnx-cast:25/float16/float8e4m3fn/saturate:1")
-    right, faulty = (
-        read_findings(judged_run(tmp_path / name, {"faulty": one_fault(fails, 0x40)}, cases))
-        for name, fails in (("right", ()), ("faulty", (cases[0].id,)))
-    )
-    for before, now, kind in ((right, faulty, "new"), (faulty, right, "mended")):
-        for apart, kinds in ((set(), [kind]), ({("faulty", cases[0].id)}, [])):
-            found = finding_changes(before, now, has_same_seed=True, not_compared=apart)
-            assert [each.kind for each in found] == kinds
-
-
-@pytest.mark.parametrize(
-    ("same", "changes", "words"),
-    [
-        (0, {}, "no finding"),
-        (1, {}, "the same finding"),
-        (2, {"new": 0}, "the same 2 findings"),
-        (1, {"new": 1, "mended": 0}, "1 finding as before, 1 new"),
-    ],
-)
-def test_changes_of_findings_are_counted(same: int, changes: dict[str, int], words: str) -> None:
-    assert changes_words(same, changes) == words
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -423,7 +345,8 @@ def test_a_backend_that_one_run_lacks_is_not_compared(tmp_path: Path) -> None:
     judged_run(tmp_path / "now", {"one": RIGHT.cast, "two": through("float32")}, cases)
     report = read_report([str(tmp_path / "before"), str(tmp_path / "now")])
     assert set(report.findings) == {"two"}
-    assert report.finding_changes == []
+    [step] = report.steps
+    assert (step.backend, step.changes) == ("one", ())
 
 
 @pytest.fixture(scope="module")
@@ -484,7 +407,7 @@ def test_the_report_has_a_page_per_finding(tmp_path: Path) -> None:
     assert 'href="finding-faulty-as-saturate-1.html"' in front
     assert "answers as with saturate = 1 where it has another value" in front
     page = (tmp_path / "site" / "finding-faulty-as-saturate-1.html").read_text()
-    for each in ("wrong value", "new", "case.html#onnx-cast:25/int16/float8e4m3fn/saturate:0"):
+    for each in ("wrong value", "worse", "case.html#onnx-cast:25/int16/float8e4m3fn/saturate:0"):
         assert each in page
 
 

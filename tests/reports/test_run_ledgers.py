@@ -1,4 +1,4 @@
-"""A run is compared with ledgers: known failures are counted, new, changed and gone ones listed."""
+"""A run is compared with ledgers: known failures are counted, what changed is listed."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from reports.changes.words import screen
 from reports.findings.finding import ExplainedCase, Finding
 from reports.findings.judged_cells import cell_of
 from reports.judgement import Judgement
@@ -15,7 +16,6 @@ from reports.ledger import run_check
 from reports.ledger.listing import InputOptions, KnownFinding, Ledger, Listing
 from reports.ledger.run_check import RunLedgers
 from reports.ledger.version_spans import Span
-from reports.outputs.totals import last_screen
 from reports.problems import WrongTensor
 from tests.reports.common import HALF, divergence, judgement, record, steps
 
@@ -30,6 +30,7 @@ LISTED = Ledger(
 OTHER = "onnx-cast:25/float16/int8"
 RECORDS = "  to record it: pytest --pyargs conformance --backend=ort --update-ledger"
 RIGHT = replace(KNOWN, verdict="conforms", problems=())
+WEAKER = replace(divergence(steps(4)), level="recommended")
 
 
 def screen_of(
@@ -43,12 +44,12 @@ def screen_of(
     ledgers = RunLedgers(record(seed=seed))
     ledgers.add(HALF, found)
     by_backend = {"ort": tuple(findings)}
-    screens = list(ledgers.screens(by_backend))
-    return ledgers.hold(by_backend), [line.rstrip() for line in last_screen(screens)]
+    [step] = ledgers.changes(by_backend)
+    return not step.changes, screen([step])
 
 
 def test_a_known_failure_is_no_news(monkeypatch: pytest.MonkeyPatch) -> None:
-    told = ["ort 1.31.1, since its ledger: the same finding"]
+    told = ["ort 1.31.1, since its ledger: nothing changed, 1 case as before"]
     assert screen_of(monkeypatch, LISTED, KNOWN) == (True, told)
 
 
@@ -56,23 +57,35 @@ def test_the_nearest_version_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     [listing] = LISTED.listings[HALF.id]
     earlier = replace(listing, span=Span.of("1.30.0"))
     before = replace(LISTED, listings={HALF.id: [earlier]}, versions=("1.30.0",))
-    told = ["ort 1.31.1, since 1.30.0: the same finding"]
+    told = ["ort 1.31.1, since 1.30.0: nothing changed, 1 case as before"]
     assert screen_of(monkeypatch, before, KNOWN) == (True, told)
 
 
 @pytest.mark.parametrize(
     ("ledger", "found", "counts", "lines"),
     [
-        (None, KNOWN, "without a ledger: 0 findings as before, 1 new",
-            ["  new: no mechanism explains it",
-             f"    unexplained: from 0 to 1 case; for instance {HALF.id},"]),
-        (LISTED, RIGHT, "since its ledger: 0 findings as before, 1 mended",
-            ["  mended: truncates",
-             f"    truncates: no longer in 1 case; for instance {HALF.id},"]),
+        (None, KNOWN, "without a ledger: 1 worse, 0 cases as before",
+            ["  worse: now fails, and no mechanism explains it; before: right",
+             "    right → violates (3 inputs); 1 case of onnx-cast, float32 to float16"]),
+        (LISTED, RIGHT, "since its ledger: 1 better, 0 cases as before",
+            ["  better: no longer truncates; now: right",
+             "    violates (3 inputs) → conforms; 1 case of onnx-cast, float32 to float16"]),
+        (LISTED, replace(RIGHT, verdict="unsupported"),
+            "since its ledger: 1 no longer supported, 0 cases as before",
+            ["  no longer supported: before: truncates",
+             "    1 case of onnx-cast, float32 to float16 (truncates); violates (3 inputs) → "]),
         (LISTED, judgement(HALF, divergence(steps(4))),
-            "since its ledger: 0 findings as before, 1 changed",
-            ["  changed: truncates",
-             f"    truncates: in 1 of 1 case; for instance {HALF.id}, changed:"]),
+            "since its ledger: 1 worse, 0 cases as before",
+            ["  worse: other inputs or answers than before: truncates",
+             "    violates (3 inputs) → violates (4 inputs); 1 case"]),
+        (LISTED, judgement(HALF, divergence(steps(2))),
+            "since its ledger: 1 better, 0 cases as before",
+            ["  better: other inputs or answers than before: truncates",
+             "    violates (3 inputs) → violates (2 inputs); 1 case"]),
+        (LISTED, replace(judgement(HALF, WEAKER), verdict="deviates"),
+            "since its ledger: 1 better, 0 cases as before",
+            ["  better: other inputs or answers than before: truncates",
+             "    violates (3 inputs) → deviates (4 inputs); 1 case"]),
     ],
 )  # fmt: skip
 def test_what_is_not_as_listed_is_told(
@@ -97,9 +110,8 @@ def test_a_case_may_move_from_one_finding_to_another(monkeypatch: pytest.MonkeyP
     other = judgement(HALF, divergence(steps(4)))
     holds, lines = screen_of(monkeypatch, LISTED, other, [wraps])
     assert not holds
-    assert lines[0] == "ort 1.31.1, since its ledger: 0 findings as before, 1 new, 1 mended"
-    assert lines[1] == "  new: wraps"
-    assert "  mended: truncates" in lines
+    assert lines[0] == "ort 1.31.1, since its ledger: 1 worse, 0 cases as before"
+    assert lines[1] == "  worse: now wraps; before: truncates"
 
 
 def test_a_ledger_of_other_inputs_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,15 +121,12 @@ def test_a_ledger_of_other_inputs_is_not_used(monkeypatch: pytest.MonkeyPatch) -
     assert "  its ledger is not used; it was made with --tier=full --seed=0" in lines[-1]
 
 
-WEAKER = replace(divergence(steps(4)), level="recommended")
-
-
 @pytest.mark.parametrize(
     ("found", "told"),
     [
-        (judgement(HALF, divergence(steps(4))), "the same finding"),
-        (RIGHT, "no finding"),
-        (replace(judgement(HALF, WEAKER), verdict="deviates"), "0 findings as before, 1 new"),
+        (judgement(HALF, divergence(steps(4))), "nothing changed, 1 case as before"),
+        (RIGHT, "nothing changed, 0 cases as before"),
+        (replace(judgement(HALF, WEAKER), verdict="deviates"), "1 worse, 0 cases as before"),
     ],
     ids=["other inputs of the same verdict", "not met", "another verdict"],
 )
@@ -126,16 +135,16 @@ def test_with_another_seed_verdicts_alone_are_compared(
 ) -> None:
     holds, [head, *_] = screen_of(monkeypatch, LISTED, found, seed=1)
     assert head == f"ort 1.31.1, since its ledger of seed 0: {told}"
-    assert holds == ("new" not in told)
+    assert holds == ("worse" not in told)
 
 
 @pytest.mark.parametrize(
     ("name", "where", "seed", "told"),
     [
-        ("truncates", "shape 3 x 5", 1, "ledger of seed 0: the same finding; 1 case more by other"),
-        ("truncates", "shape 3 x 5", 0, "ledger: 0 findings as before, 1 new"),
-        ("truncates", "", 1, "ledger of seed 0: 0 findings as before, 1 new"),
-        ("wraps", "shape 3 x 5", 1, "ledger of seed 0: 0 findings as before, 1 new"),
+        ("truncates", "shape 3 x 5", 1, "ledger of seed 0: nothing changed, 0 cases as before"),
+        ("truncates", "shape 3 x 5", 0, "ledger: 1 worse, 0 cases as before"),
+        ("truncates", "", 1, "ledger of seed 0: 1 worse, 0 cases as before"),
+        ("wraps", "shape 3 x 5", 1, "ledger of seed 0: 1 worse, 0 cases as before"),
     ],
     ids=["a drawn tensor", "the ledger's seed", "a listed tensor", "a finding not listed"],
 )
@@ -149,6 +158,6 @@ def test_another_seed_may_meet_a_listed_finding_in_another_case(
     )
     finding = Finding(name, "ort", "depends on layout", name, (explained,))
     others = replace(LISTED, listings={OTHER: LISTED.listings[HALF.id]})
-    holds, [head, *_] = screen_of(monkeypatch, others, failing, [finding], seed)
-    assert head.startswith(f"ort 1.31.1, since its {told}")
-    assert holds == ("more by other" in head)
+    holds, lines = screen_of(monkeypatch, others, failing, [finding], seed)
+    assert lines[0] == f"ort 1.31.1, since its {told}"
+    assert holds == ("  1 case more by other tensors" in lines) == ("nothing" in told)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections import Counter
 from pathlib import Path
 from typing import Annotated
 
@@ -28,9 +27,10 @@ from conformance.running.nights import Nights
 from conformance.running.progress import progress_reporter
 from conformance.running.run import RunRequest, finish_run, run
 from oracles.backend.launch_config import DEFAULT_TIMEOUT
-from reports.findings.finding_changes import CHANGE_KINDS, finding_changes
-from reports.findings.finding_text import changes_words, counted
-from reports.findings.read_findings import not_asked, read_findings
+from reports.changes.of_runs import changes_of_runs
+from reports.changes.words import screen
+from reports.findings.finding_text import counted
+from reports.findings.read_findings import read_findings
 from reports.html.replace_report import check_output_folder
 from reports.ledger.version_spans import public_version
 from reports.run_store.open_run import open_run
@@ -38,8 +38,8 @@ from reports.run_store.record import Selection, current_time
 from reports.run_store.store import RunStore
 from specs.errors import CastigateError
 
-MOST_TOLD = 3
-"""The most findings of a release that are printed; its report has all."""
+ROWS_OF_A_RELEASE = 10
+"""The most lines that are printed about a release; its report has all changes."""
 
 
 def history_command(
@@ -104,7 +104,7 @@ def _finished(nights: Nights, backend: str, selection: Selection) -> dict[str, R
 
 
 def _tell(backend: str, release: str, before: tuple[str, RunStore] | None, now: RunStore) -> None:
-    """Print in a few lines how a release's findings differ from those of the one before.
+    """Print in a few lines what a release changed since the one before.
 
     ``before`` is that release with its run, or None for the first, of which only the number of
     findings is printed.
@@ -113,15 +113,7 @@ def _tell(backend: str, release: str, before: tuple[str, RunStore] | None, now: 
     if before is None:
         typer.echo(f"{backend} {release}: {counted(len(findings), 'finding')}")
         return
-    earlier, old = before
-    before_and_now = {backend: read_findings(old).get(backend, ())}, {backend: findings}
-    changes = finding_changes(*before_and_now, has_same_seed=True, not_compared=not_asked(old, now))
-    kinds = Counter(each.kind for each in changes)
-    counts = {kind: kinds[kind] for kind in CHANGE_KINDS}
-    same = len(findings) - counts["new"] - counts["changed"]
-    typer.echo(f"{backend} {release}, since {earlier}: {changes_words(same, counts)}")
-    for each in changes[:MOST_TOLD]:
-        words = f", {each.words}" if each.words else ""
-        typer.echo(f"  {each.kind}: {each.finding.says} ({each.finding.name}{words})")
-    if len(changes) > MOST_TOLD:
-        typer.echo(f"  and {counted(len(changes) - MOST_TOLD, 'finding')} more")
+    _, old = before
+    steps = changes_of_runs(old, now, [backend])
+    for line in screen(steps, ROWS_OF_A_RELEASE):
+        typer.echo(line)

@@ -1,0 +1,1 @@
+"""What changed between two runs, or since a ledger: worse, better, otherwise; in the same words."""

@@ -1,0 +1,302 @@
+"""Compares a backend in two runs, case by case: verdicts, failures, and the answers kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from reports.changes.change import (
+    RIGHT,
+    SEVERITY,
+    UNCLAIMED,
+    CaseChange,
+    ChangeKind,
+    Changes,
+    Example,
+    causes_only_in,
+    grouped,
+    kind_of,
+    more_causes,
+    only_in,
+)
+from reports.findings.cells import Cell, CellKey
+from reports.findings.finding import ExplainedCase, Finding, Findings
+from reports.findings.finding_text import datum_words, share_words, shortened
+from reports.findings.read_findings import read_cells, read_checks, read_findings
+from reports.grading.allowed_answers import Expectations
+from reports.judgement import FAILING
+from reports.known_failures import problems_region
+from reports.outputs.backend_comparison import Difference, WhoIsRight, compare_answers
+from reports.problems import ShownDatum
+from reports.run_store.open_run import RunAnswers
+from reports.run_store.record import RunRecord
+from reports.run_store.store import RunStore
+from specs.formats import format_named
+
+SHOWN_BY: Mapping[ChangeKind, tuple[WhoIsRight, ...]] = {
+    "worse": ("one", "neither"),
+    "better": ("other", "neither"),
+    "otherwise": ("both", "open", "neither", "one", "other"),
+}
+"""Which differences of answers show a change of each kind; the first that occurs is shown."""
+OUTCOMES = {"error": "an error", "crashed": "a crash", "unsupported": "unsupported"}
+"""The words for what came of a case that has no answers."""
+LONGEST_OUTCOME = 60
+"""The most characters of a message that says what came of a case."""
+ALLOWED = "an allowed answer"
+OTHER_ALLOWED = "another allowed answer"
+
+
+def changes_of_runs(before: RunStore, now: RunStore, backends: Iterable[str]) -> list[Changes]:
+    """Compare backends in two complete runs, on the cases and checks that both were asked.
+
+    Raise CastigateError if a table or the stored findings of a run are damaged.
+    """
+    cells = {(each.backend, each.name): each for each in _cells(now)}
+    earlier = ChangedCells(cells, have_same_inputs(before.record, now.record))
+    for each in _cells(before):
+        earlier.add(each)
+    findings = read_findings(before), read_findings(now)
+    return [*describe_changes((before, now), earlier, findings, backends)]
+
+
+def _cells(store: RunStore) -> Iterator[Cell]:
+    yield from read_cells(store, has_inputs=False)
+    yield from read_checks(store)
+
+
+def have_same_inputs(before: RunRecord, now: RunRecord) -> bool:
+    """Return whether two runs asked the same inputs of every case."""
+    asked = [(each.tier, each.seed, each.max_examples) for each in (before, now)]
+    return asked[0] == asked[1]
+
+
+@dataclass
+class ChangedCells:
+    """The results that a run before had otherwise than ``now``, and how many it had alike.
+
+    No result that is the same is kept: those of two runs together take twice the memory.
+    """
+
+    now: Mapping[CellKey, Cell]
+    has_same_inputs: bool
+    pairs: dict[CellKey, tuple[Cell, Cell]] = field(default_factory=dict)
+    same: dict[str, int] = field(default_factory=dict)
+    """By backend."""
+
+    def add(self, before: Cell) -> None:
+        """Compare a result with that of now, unless one of the runs did not ask the case."""
+        key = before.backend, before.name
+        now = self.now.get(key)
+        if now is None or "not-run" in (before.verdict, now.verdict):
+            return
+        if self._state(before) == self._state(now):
+            self.same[before.backend] = self.same.get(before.backend, 0) + 1
+        else:
+            self.pairs[key] = before, now
+
+    def _state(self, cell: Cell) -> tuple[object, ...]:
+        """Return what two results have in common if nothing changed.
+
+        With other inputs, other ones are wrong, and only rules can be compared.
+        """
+        if not self.has_same_inputs:
+            return cell.verdict, {each.key for each in cell.broken}
+        return cell.verdict, *failure_state(cell), cell.asked, cell.answers
+
+
+def failure_state(cell: Cell) -> tuple[object, ...]:
+    """Return the data by which two failures of a case are the same; no sentence is part of it."""
+    broken = [(*each.key, each.wrong, each.digest) for each in cell.broken]
+    if cell.check or cell.verdict not in FAILING:
+        return ([each[:3] for each in broken] if cell.check else broken, "")
+    return broken, problems_region(cell.as_case, cell.problems)
+
+
+def describe_changes(
+    stores: tuple[RunStore, RunStore],
+    changed: ChangedCells,
+    findings: tuple[Findings, Findings],
+    backends: Iterable[str],
+) -> Iterator[Changes]:
+    """Yield for each backend what changed between two runs.
+
+    ``findings`` are those of the run before and of the run now.
+    """
+    digests = {
+        digest
+        for pair in changed.pairs.values()
+        for cell in pair
+        for digest in (cell.asked, cell.answers)
+        if digest is not None
+    }
+    answers = [RunAnswers(store, digests) for store in stores]
+    versions = [{each.name: each.version for each in store.record.backends} for store in stores]
+    expectations = Expectations(independent=False)
+    for backend in backends:
+        old, new = (
+            _Side(recorded, _by_case(found.get(backend, ())))
+            for recorded, found in zip(answers, findings, strict=True)
+        )
+        changes = [
+            _CellPair(*pair, old, new, expectations).change()
+            for (name, _), pair in changed.pairs.items()
+            if name == backend
+        ]
+        before, now = (each[backend] for each in versions)
+        since = f"since {before if before != now else 'the previous run'}"
+        yield Changes(backend, now, since, grouped(changes), changed.same.get(backend, 0))
+
+
+Shares = Mapping[str, Sequence[tuple[Finding, ExplainedCase]]]
+"""By case or check, the findings that explain it, each with its share."""
+
+
+def _by_case(findings: Sequence[Finding]) -> Shares:
+    shares: dict[str, list[tuple[Finding, ExplainedCase]]] = {}
+    for finding in findings:
+        for share in finding.explained:
+            shares.setdefault(share.cell.name, []).append((finding, share))
+    return shares
+
+
+@dataclass(frozen=True)
+class _Side:
+    """One of two runs: its kept answers, and the causes of what failed."""
+
+    answers: RunAnswers
+    shares: Shares
+
+    def causes(self, cell: Cell) -> dict[str, str]:
+        """Return the sentence of each finding that explains a cell, by its name."""
+        return {each.name: each.says for each, _ in self.shares.get(cell.name, ())}
+
+    def share(self, cell: Cell, other: Mapping[str, str]) -> ExplainedCase | None:
+        """Return a share of a cell's failure, by a cause that is not in ``other`` if there is one.
+
+        It is None if the cell does not fail.
+        """
+        shares = self.shares.get(cell.name, ())
+        own = [share for finding, share in shares if finding.name not in other]
+        return next(iter([*own, *(share for _, share in shares)]), None)
+
+
+def _outcome(cell: Cell, share: ExplainedCase | None) -> str:
+    """Say what came of a case where no single input shows it."""
+    if share is not None and (tensor := share.wrong_tensor) is not None:
+        return f"{tensor.given} gives {tensor.got}, not {' or '.join(tensor.allowed)}"
+    if share is not None and (told := share_words(share)):
+        return shortened(told, LONGEST_OUTCOME)
+    if cell.broken and cell.broken[0].smallest is not None:
+        first = cell.broken[0]
+        given = datum_words(cell.source, first.smallest or "")
+        return f"{given} gives {datum_words(cell.target, first.answer or '')}"
+    if cell.verdict in OUTCOMES:
+        return OUTCOMES[cell.verdict]
+    return shortened(cell.message, LONGEST_OUTCOME) if cell.message else RIGHT
+
+
+@dataclass(frozen=True)
+class _CellPair:
+    """A case that changed: its result before and now."""
+
+    before: Cell
+    now: Cell
+    old: _Side
+    new: _Side
+    expectations: Expectations
+
+    def change(self) -> CaseChange:
+        """Return how the case changed."""
+        before, now = self.before, self.now
+        differences = self._differences()
+        kind = self._kind({each.right for each in differences})
+        was, will = self.old.causes(before), self.new.causes(now)
+        return CaseChange(
+            now.name,
+            kind,
+            _side_words(before, was, will, ALLOWED if kind == "otherwise" else RIGHT),
+            _side_words(now, will, was, OTHER_ALLOWED if kind == "otherwise" else RIGHT),
+            tuple(dict.fromkeys([*only_in(was, will), *only_in(will, was)])),
+            causes_only_in(will, was) if kind == "worse" else causes_only_in(was, will),
+            self._example(kind, differences, was, will),
+            sum(each.count for each in differences),
+        )
+
+    def _differences(self) -> tuple[Difference, ...]:
+        """Compare the answers of both sides; there are none to compare unless both are kept."""
+        first = self.old.answers.answered(self.before.asked, self.before.answers)
+        second = self.new.answers.answered(self.now.asked, self.now.answers)
+        if first is None or second is None:
+            return ()
+        return compare_answers(self.now.as_case, first, second, self.expectations).differences
+
+    def _kind(self, right: set[WhoIsRight]) -> ChangeKind:
+        before, now = self.before, self.now
+        if _answers(before) is not None and _answers(before) == _answers(now):
+            return "otherwise"  # The backend claims another version of the document.
+        rise = SEVERITY.get(now.verdict, 0) - SEVERITY.get(before.verdict, 0)
+        if now.verdict == "unsupported":
+            return "unsupported"
+        if before.verdict == "unsupported":
+            return "worse" if rise > 0 else "supported"
+        if rise > 0 or ("one" in right and now.verdict in FAILING):
+            return "worse"
+        if "other" in right and before.verdict in FAILING:
+            return "better"
+        if right or now.verdict not in FAILING:
+            return kind_of(rise, 0)
+        causes = more_causes(self.new.causes(now), self.old.causes(before))
+        return kind_of(rise, causes or now.wrong - before.wrong)
+
+    def _example(
+        self,
+        kind: ChangeKind,
+        differences: Sequence[Difference],
+        was: Mapping[str, str],
+        will: Mapping[str, str],
+    ) -> Example:
+        case = self.now.name
+        for right in SHOWN_BY.get(kind, ()):
+            for each in differences:
+                if each.right == right:
+                    answers = (each.answer, each.other_answer)
+                    before, now = (_datum(self.now.target, answer) for answer in answers)
+                    return Example(case, _datum(self.now.source, each.smallest), before, now)
+        old, new = self.old.share(self.before, will), self.new.share(self.now, was)
+        first, second = (each.wrong_tensor if each is not None else None for each in (old, new))
+        # What conforms gives every input an allowed answer, so this one too.
+        if first is not None and self.now.verdict == "conforms":
+            return Example(case, first.given, first.got, " or ".join(first.allowed))
+        if second is not None and self.before.verdict == "conforms":
+            return Example(case, second.given, " or ".join(second.allowed), second.got)
+        if (
+            first is not None
+            and second is not None
+            and first.given == second.given
+            and first.got != second.got
+        ):
+            return Example(case, first.given, first.got, second.got)
+        return Example(case, "", _outcome(self.before, old), _outcome(self.now, new))
+
+
+def _answers(cell: Cell) -> tuple[object, ...] | None:
+    """Return what does not depend on claims if a case has answers that break a rule, else None."""
+    if not cell.broken or not cell.is_answered:
+        return None
+    return cell.name, failure_state(cell)[0], cell.asked, cell.answers
+
+
+def _side_words(
+    cell: Cell, causes: Mapping[str, str], others: Mapping[str, str], right: str
+) -> tuple[str, ...]:
+    if cell.verdict == "differs":
+        return (UNCLAIMED,)
+    if cell.verdict == "unsupported":
+        return ("unsupported",)
+    return tuple(causes[name] for name in only_in(causes, others)) or (right,)
+
+
+def _datum(dtype: str, datum: ShownDatum) -> str:
+    form = format_named(dtype)
+    return datum_words(dtype, datum if isinstance(datum, str) else form.hexadecimal(datum))

@@ -1,0 +1,137 @@
+"""What changed, in the same words on a screen, in Markdown, and as annotations of a CI job."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from reports.changes.change import KIND_WORDS, Change, Changes
+from reports.findings.finding_text import counted
+from reports.outputs.totals import COLUMNS, wrapped
+from specs.plain_text import escape_markdown
+
+ROWS = 29
+"""The most lines of a screen, without the command's own last line."""
+LEAST_ROWS = 6
+"""The least lines of each backend, however many there are."""
+HAVE_ONE_SIDE = ("unsupported", "supported")
+"""The kinds of changes in which one side has no answers."""
+MOST_PATTERNS = 8
+"""The most patterns of cases that Markdown lists for a change."""
+
+
+def heading(changes: Changes) -> str:
+    """Return a line with the backend, what it is compared with, and how many cases changed how."""
+    news = [f"{count:,} {KIND_WORDS[kind]}" for kind, count in changes.counts.items()]
+    same = f"{counted(changes.same, 'case')} as before"
+    told = ", ".join([*news, same]) if news else f"nothing changed, {same}"
+    return f"{changes.backend} {changes.now}, {changes.since}: {told}"
+
+
+def sentence(change: Change) -> str:
+    """Return the kind of a change and its sentence."""
+    return f"{KIND_WORDS[change.kind]}: {change.says}"
+
+
+def details(change: Change) -> str:
+    """Return the example of a change, and how far it reaches."""
+    parts = [str(change.example or ""), change.reach]
+    # What is not supported has no answers to show.
+    return "; ".join(filter(None, reversed(parts) if change.kind in HAVE_ONE_SIDE else parts))
+
+
+def screen(every: Sequence[Changes], rows: int | None = ROWS) -> list[str]:
+    """Return the lines of a screen about several backends; with ``rows`` they share that many.
+
+    Every change has at least its sentence there. If not even these fit, the others are counted.
+    """
+    own = None if rows is None else max(LEAST_ROWS, rows // max(1, len(every)))
+    return [line for each in every for line in _lines(each, own)]
+
+
+def _lines(changes: Changes, rows: int | None) -> list[str]:
+    head = wrapped(heading(changes))
+    notes = changes.notes  # Not broken into lines: a command is there to be copied.
+    forms = [[*_forms(each)] for each in changes.changes]
+    if rows is None:
+        return [*head, *(line for each in forms for line in each[-1]), *notes]
+    places = _first_served(changes.changes)
+    # A line is left for the changes that are only counted.
+    shown: dict[int, list[str]] = {}
+    left = rows - len(head) - len(notes)
+    left -= len(places) > left
+    for level in range(len(forms[0]) if forms else 0):
+        for place in places:
+            more = len(forms[place][level]) - len(shown.get(place, ()))
+            if more <= left:
+                shown[place], left = forms[place][level], left - more
+    others = [each for place, each in enumerate(changes.changes) if place not in shown]
+    last = [f"  and {_counted_kinds(others)}"] if others else []
+    return [*head, *(line for place in sorted(shown) for line in shown[place]), *last, *notes]
+
+
+def _forms(change: Change) -> Iterator[list[str]]:
+    """Yield the lines of a change in ever more words; the last form leaves nothing out."""
+    first, second = f"  {sentence(change)}", f"    {details(change)}"
+    yield [_cut(first)]
+    yield [_cut(first), _cut(second)]
+    yield [_cut(first), *wrapped(second)]
+    yield [*wrapped(first), *wrapped(second)]
+
+
+def _first_served(changes: Sequence[Change]) -> list[int]:
+    """Return the places of changes: the first of each kind, what is worse, and then the others."""
+    firsts = {each.kind: place for place, each in reversed([*enumerate(changes)])}
+    return sorted(
+        range(len(changes)),
+        key=lambda at: (
+            at not in firsts.values(),
+            changes[at].kind != "worse",
+            -len(changes[at].cases),
+            at,
+        ),
+    )
+
+
+def _counted_kinds(changes: Sequence[Change]) -> str:
+    counts = Counter(KIND_WORDS[each.kind] for each in changes)
+    return ", ".join(f"{count:,} more {kind}" for kind, count in counts.items())
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= COLUMNS else f"{line[: COLUMNS - 1].rstrip()}…"
+
+
+def markdown(every: Sequence[Changes]) -> Iterator[str]:
+    """Yield the lines of a section about each backend, with all changes and their cases."""
+    for changes in every:
+        yield f"## {escape_markdown(heading(changes))}"
+        yield ""
+        for each in changes.changes:
+            yield f"- **{KIND_WORDS[each.kind]}**: {escape_markdown(each.says)}  "
+            example = f"{each.example}, in {each.example.case}; " if each.example else ""
+            yield f"  {escape_markdown(f'{example}{each.reach}')}  "
+            patterns = [*map(escape_markdown, each.patterns[:MOST_PATTERNS])]
+            if (more := len(each.patterns) - MOST_PATTERNS) > 0:
+                patterns.append(f"and {counted(more, 'more pattern')}")
+            yield f"  {', '.join(patterns)}"
+        if changes.changes:
+            yield ""
+
+
+def workflow_commands(every: Sequence[Changes]) -> Iterator[str]:
+    """Yield a command of GitHub Actions per change: an error if it is worse, else a notice."""
+    for changes in every:
+        title = _property(f"{changes.backend} {changes.now}, {changes.since}")
+        for each in changes.changes:
+            level = "error" if each.kind == "worse" else "notice"
+            yield f"::{level} title={title}::{_data(f'{sentence(each)}. {details(each)}')}"
+
+
+def _data(text: str) -> str:
+    """Escape a message as the runner of GitHub Actions wants it."""
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")
