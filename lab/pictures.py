@@ -21,7 +21,7 @@ from hashlib import sha256
 from pathlib import Path
 from shutil import which
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import typer
@@ -152,9 +152,9 @@ def chromium() -> Iterator[Browser]:
 @contextmanager
 def opened(browser: Browser, site: Path, name: str, picture: Picture) -> Iterator[Page]:
     """Open a page of a report as a picture shows it, and wait until it is drawn."""
-    window = {"width": picture.width, "height": picture.height}
-    scheme = "dark" if picture.scheme == "dark" else "light"
-    context = browser.new_context(viewport=window, color_scheme=scheme)  # type: ignore[arg-type]
+    window: Any = {"width": picture.width, "height": picture.height}
+    scheme: Literal["dark", "light"] = "dark" if picture.scheme == "dark" else "light"
+    context = browser.new_context(viewport=window, color_scheme=scheme)
     page = context.new_page()
     page.goto(f"{site.resolve().as_uri()}/{name}")
     drawn = {"casts": "#uses td a", "document": "#matrices a", "case": "#case[data-shown]"}

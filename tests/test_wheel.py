@@ -74,6 +74,17 @@ def test_it_holds_the_documents_and_nothing_foreign(unpacked: Path) -> None:
     assert top == {*PACKAGES, ENTRY}
 
 
+def test_it_has_every_file_of_the_packages(unpacked: Path) -> None:
+    """Those of the checkout that git has, so that no data file is forgotten in pyproject.toml."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("the files of a distribution are not listed")
+    listed = subprocess.run(
+        ["git", "ls-files", *PACKAGES], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    missing = [name for name in listed.stdout.splitlines() if not (unpacked / name).is_file()]
+    assert missing == []
+
+
 def test_a_certificate_of_it_names_the_same_sources(unpacked: Path) -> None:
     done = run(unpacked, "-c", "from reports.suite_digest import *; print(suite_digest())")
     assert done.stdout.strip() == suite_digest()
