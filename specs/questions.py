@@ -38,8 +38,8 @@ TO = "to"
 class Question(NamedTuple):
     """The cases that a question means, and the words after them, which are its inputs.
 
-    ``is_open`` says that the question names no single document, so that each case is of another
-    one.
+    ``is_open`` says that the question names dtypes and not a case, so that people want to know what
+    comes out, and not yet by which rule. Each case is then of another document.
     """
 
     cases: list[Case]
@@ -56,7 +56,8 @@ def read_question(words: Sequence[str]) -> Question:
             f"`{document}` names documents; add two dtypes: {document} float32 int32"
         )
     if is_document(document):
-        return Question([case_meant(document, path)], inputs)
+        is_by_dtypes = "/" not in words[0] and len(path) == len(("source", "target"))
+        return Question([case_meant(document, path)], inputs, is_by_dtypes)
     if document and not is_known:
         return Question([case_named("/".join([document, *path]))], inputs)
     if len(path) < 2:
@@ -65,7 +66,7 @@ def read_question(words: Sequence[str]) -> Question:
     if not document:
         return Question(_of_all_documents(path, documents()), inputs, is_open=True)
     cases = _of_documents_called(document, path)
-    return Question(cases, inputs, is_open=len(cases) > 1)
+    return Question(cases, inputs, is_open=all(map(is_cast, cases)))
 
 
 def worked_case(case: Case, code: int) -> Case:

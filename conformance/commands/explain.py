@@ -19,6 +19,7 @@ from conformance.families.cast.explanation import case_of_input, conflict_lines,
 from conformance.families.cast.pair_comparison import most_telling, pair_lines, recorded_answers
 from conformance.families.family import QUESTION_HELP, SCALE_HELP, WITH_SCALES, WrittenQuestion
 from conformance.judging.asking import Ask
+from conformance.question_words import question_words
 from oracles.backend.client import Client
 from oracles.backend.launch_config import DEFAULT_TIMEOUT, launch_configs
 from oracles.backend.loading import load_all
@@ -80,6 +81,7 @@ def explain_command(
             )
         case, given, scale, zero = sentence
         words = [case.id, given]
+    words = question_words(words)
     if (asks := several_of(words)) is not None:
         question = asks(words, scale, zero)
         with ExitStack() as stack:

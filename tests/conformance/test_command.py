@@ -199,7 +199,7 @@ def test_explain_says_that_an_error_breaks_a_rule_where_any_value_is_allowed() -
 
 
 def test_explain_says_where_a_text_contradicts_another_and_which_reading_was_taken() -> None:
-    code, out, err = castigate("explain", "onnx-cast", "float32", "e4m3fnuz", "inf")
+    code, out, err = castigate("explain", "onnx-cast:25/float32/float8e4m3fnuz/saturate:1", "inf")
     assert (code, err) == (0, "")
     conflicts = [line for line in out.splitlines() if line.startswith("conflict: saturate-24, ")]
     assert len(conflicts) == 3

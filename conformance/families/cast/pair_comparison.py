@@ -61,6 +61,8 @@ class Line(NamedTuple):
 
 ANYTHING = "anything"
 LEFT_OPEN = Line("open", ANYTHING)
+MOST_NAMED = 3
+"""The most documents of one requirement that are named if no backend is asked."""
 MOST_OPEN = 5
 """The most documents that are named which leave an input open; of more, the others are counted."""
 
@@ -92,6 +94,8 @@ def pair_lines(
             others = f" and {len(names) - MOST_OPEN} more" if len(names) > MOST_OPEN else ""
             yield f"  left open by {', '.join(names[:MOST_OPEN])}{others}"
             continue
+        if not line.backends and len(names) > MOST_NAMED:
+            names[MOST_NAMED:] = [f"and {len(names) - MOST_NAMED} more"]
         told = f"{line.level}, {line.allowed}: {', '.join(names)}"
         yield from LINE.wrap(f"{told}; {line.backends}" if line.backends else told)
     for message, names in _errors(cases, explained, backends).items():
@@ -99,7 +103,8 @@ def pair_lines(
         yield f"  {said}"
     if recorded:
         versions = ", ".join(f"{each.name} {each.version}" for each in recorded)
-        yield from LINE.wrap(f"recorded {recorded[0].date}; --backend asks: {versions}")
+        said = f"recorded {recorded[0].date}; --backend NAME asks: {versions}"
+        yield f"  {shorten(said, WIDTH - 2, placeholder=' …')}"
 
 
 def _headline(
