@@ -39,7 +39,7 @@ def question_words(words: Sequence[str]) -> list[str]:
 
 
 def _is_read(words: Sequence[str]) -> bool:
-    """Whether a question has a meaning, other than a bitcast of a framework that is only named."""
+    """Whether a question has a meaning; one that begins with a framework must ask for a cast."""
     try:
         parts = parts_of(words)
         if len(parts.path) > len(("source", "target")):

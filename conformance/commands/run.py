@@ -8,7 +8,7 @@ import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated, NoReturn
+from typing import Annotated, NamedTuple, NoReturn
 
 import typer
 
@@ -35,6 +35,7 @@ from oracles.backend.launch_config import DEFAULT_TIMEOUT
 from oracles.registry import available_backends
 from reports.findings.finding import Findings
 from reports.findings.read_findings import read_findings
+from reports.ledger import has_ledger
 from reports.outputs.totals import ROWS, Totals, findings_screens, last_screen
 from reports.run_store.record import RunRecord, Selection, Shard, current_time
 from reports.run_store.storage import folder_at
@@ -122,9 +123,9 @@ def run_command(
                 typer.echo(f"{folder} is complete; there is nothing to continue", err=True)
                 raise typer.Exit(store.record.exit_code or 0)
             progress.begin_phase("writing the tables and finding causes")
-            totals, findings = _finished(store)
+            finished = _finished(store)
             progress.begin_phase("")
-        _print_and_exit(store.record, folder, totals, findings, verbose)
+        _print_and_exit(store.record, folder, finished, verbose)
     except KeyboardInterrupt as interrupt:
         raise type(interrupt)(how_to_resume(folder)) from None
 
@@ -143,7 +144,7 @@ def merge_command(
     from reports.run_store.merge import merge_shards
 
     store = merge_shards(shards, out, sys.argv)
-    _print_and_exit(store.record, out, *_finished(store), verbose)
+    _print_and_exit(store.record, out, _finished(store), verbose)
 
 
 def how_to_resume(folder: str) -> str:
@@ -162,23 +163,45 @@ def _parse_shard(text: str | None) -> Shard | None:
     return Shard(index=int(match[1]), count=int(match[2]))
 
 
-def _finished(store: RunStore) -> tuple[Totals, Findings]:
-    totals = finish_run(store)
-    return totals, read_findings(store) if store.record.shard is None else {}
+class Finished(NamedTuple):
+    """The counts of a finished run, its findings, and a line per backend that has a ledger."""
+
+    totals: Totals
+    findings: Findings
+    since_ledgers: Sequence[str] = ()
 
 
-def _print_and_exit(
-    record: RunRecord, folder: str, totals: Totals, findings: Findings, verbose: bool
-) -> NoReturn:
+def _finished(store: RunStore) -> Finished:
+    if store.record.shard is not None:
+        return Finished(finish_run(store), {})
+    if not any(has_ledger(each.name) for each in store.record.backends):
+        return Finished(finish_run(store), read_findings(store))
+    from reports.changes.words import heading  # Few backends have ledgers.
+    from reports.ledger.run_check import RunLedgers
+
+    ledgers = RunLedgers(store.record)
+    totals = finish_run(store, ledgers=ledgers)
+    findings = read_findings(store)
+    return Finished(
+        totals,
+        findings,
+        [heading(each) for each in ledgers.changes(findings) if has_ledger(each.backend)],
+    )
+
+
+def _print_and_exit(record: RunRecord, folder: str, finished: Finished, verbose: bool) -> NoReturn:
     """Print the findings, where the run is and how to see more; exit with the run's code.
 
     Of a shard, print only where it is.
     """
+    totals, findings, since_ledgers = finished
     if record.shard is None:
         versions = {each.name: each.version for each in record.backends}
         found = {name: findings.get(name, ()) for name in versions}
         lines = last_screen([*findings_screens(found, versions)], None if verbose else ROWS)
         print_screen(lines, totals, verbose)
+    for line in since_ledgers:
+        typer.echo(line)
     typer.echo(f"{folder}: {totals.inputs:,} inputs")
     if record.shard is None:
         quoted = shlex.quote(folder)

@@ -12,6 +12,7 @@ from pydantic import AfterValidator, Field, ValidationError
 from reports.case_patterns import document_of, expand
 from reports.findings.finding import FindingKind
 from reports.known_failures import DIGITS, VARIES, parse_failure
+from reports.ledger import FOLDER, file_name
 from reports.ledger.listing import InputOptions, KnownFinding, Ledger, Listing
 from reports.ledger.version_spans import Span, public_version, version_order
 from reports.run_store.record import Examples, Seed
@@ -22,7 +23,6 @@ from specs.model.document import Text
 from specs.model.strict_model import StrictModel, explain_validation_error
 from specs.model.yaml_file import YamlFile, read_yaml
 
-FOLDER = Path(__file__).parent
 BACKEND_NAME = re.compile(r"[A-Za-z0-9_-]+(:[A-Za-z0-9_.-]+)?")
 """Matches a backend that can have a ledger: a plain name, with or without a variant."""
 FAILURE = rf"(violates|deviates|error|crashed) (\d+ [0-9a-f]{{{DIGITS}}}|{VARIES})"
@@ -91,7 +91,7 @@ def path_of(name: str) -> Path | None:
         return None
     is_own = rules in known_rules() and rules not in shipped_rules()
     folder = known_rules()[rules].source.path.parent if is_own else FOLDER
-    return folder / f"{name.replace(':', '.')}.yaml"
+    return folder / file_name(name)
 
 
 def update_command(name: str) -> str:
