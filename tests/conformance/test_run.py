@@ -268,13 +268,13 @@ RIGHT = backend("Right")
 SMALL = (*INT4, "--target=bool", "--target=int2", "--target=uint4")
 SAME = [RIGHT, *SMALL]
 BAD_USAGE = [
-    (["run"], "no backend is named; add --backend NAME; installed: reference"),
+    (["run"], "no backend is named; add --backend NAME; installed are reference"),
     (["run", "--backend=rot"], "unknown backend `rot`; did you mean `ort`?"),
     (["run", "--backend=/no/such.py:A"], "/no/such.py does not exist"),
     (["run", backend("Nobody")], "there is no `Nobody` in it"),
     (["run", RIGHT, "--source=flaot32"], "unknown dtype `flaot32`; did you mean `float32`?"),
     (["run", RIGHT, "--target=float23"], "float23"),
-    (["run", RIGHT, "--document=onyx-cast"], "`onyx-cast`; did you mean `onnx-cast`?"),
+    (["run", RIGHT, "--document=onyx-cast"], "`onyx-cast`; did you mean `onnx-cast`, "),
     (["run", RIGHT, "--document=onnx-cast:26"], "onnx-cast has no version `26`"),
     (
         ["run", RIGHT, "--document=pypto-cast", "--target=complex64"],
