@@ -319,6 +319,10 @@ def _is_importable(module: str) -> bool:
 def _module_from(path: Path) -> ModuleType:
     if not path.is_file():
         raise CastigateError(f"backend file {path} does not exist")
+    # So it can import what lies beside it, as a script can; at the end, so that no folder there
+    # hides a package of Castigate's.
+    if (folder := str(path.resolve().parent)) not in sys.path:
+        sys.path.append(folder)
     spec = importlib.util.spec_from_file_location(f"castigate_backend_{path.stem}", path)
     assert spec is not None
     return _module_from_source(spec)

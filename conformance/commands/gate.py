@@ -19,12 +19,13 @@ from conformance.commands.options import (
 from conformance.running.gate import Gate, load_baseline
 from conformance.running.progress import progress_reporter
 from oracles.backend.launch_config import DEFAULT_TIMEOUT
-from reports.findings.finding_text import counted
+from reports.findings.read_findings import read_findings
 from reports.gate.certificate import FILE, RUN, backend_words
 from reports.gate.left_out import policy_words
-from reports.gate.outputs import answered_line, failure_line, finding_lines
+from reports.gate.outputs import answered_line, defects
 from reports.gate.policy import policy_named
 from reports.gate.signing import load_private_key
+from reports.outputs.annotations import annotation, is_on_github
 from reports.outputs.sarif import write_sarif
 from reports.outputs.totals import ROWS, BackendScreen, last_screen
 from reports.run_store.open_run import open_run
@@ -100,27 +101,24 @@ def gate_command(
     if sarif is not None:
         failing = {case for failure in result.failures for case in failure.cases}
         write_sarif(open_run(str(out / RUN)), failing, sarif)
-    for entry in result.unused:
-        typer.echo(f"not needed: nothing breaks {entry.rule or entry.verdict} in {entry.cases[0]}")
+    verdict = "pass" if result.passes else "FAIL"
+    heading = f"{verdict}: {gate.backend}, policy {policy_words(gate.policy)}"
+    found = read_findings(open_run(str(out / RUN))).get(gate.backend, ())
+    wrong = [*defects(found, result.failures)]
+    lines = [[f"  {first}", *(f"    {line}" for line in rest)] for first, *rest in wrong]
+    screen = BackendScreen(heading, lines, noun="defect")
+    for line in last_screen([screen], None if verbose else ROWS):
+        typer.echo(line)
+    if is_on_github():
+        for defect in wrong:
+            typer.echo(annotation("error", f"castigate gate: {gate.backend}", ". ".join(defect)))
+    typer.echo(answered_line(result.answered))
     typer.echo(f"asked: {', '.join(certificate['asked']['documents'])}")
     for line in certificate["left-out"]:
         typer.echo(line)
+    for entry in result.unused:
+        typer.echo(f"not needed: nothing breaks {entry.rule or entry.verdict} in {entry.cases[0]}")
     if earlier is not None:
         typer.echo(f"baseline: {backend_words(earlier)}")
-    typer.echo(answered_line(result.answered))
-    if not result.passes:
-        reasons = [[f"  {failure_line(each, most=1)}"] for each in result.failures]
-        found = [[f"  {line}"] for line in finding_lines(certificate["findings"])]
-        heading = f"{counted(len(reasons), 'reason')} against it"
-        screens = [BackendScreen(heading, reasons, noun="reason")]
-        if found:
-            screens.append(BackendScreen(counted(len(found), "finding") + " behind it", found))
-        for line in last_screen(screens, None if verbose else ROWS):
-            typer.echo(line)
-        typer.echo(f"findings and their smallest inputs: {out / 'summary.md'}")
-    typer.echo(
-        f"{'pass' if result.passes else 'FAIL'}: {gate.backend}, "
-        f"policy {policy_words(gate.policy)}: "
-        f"{out / FILE}"
-    )
+    typer.echo(f"{out / 'summary.md'}, {out / 'report'}/index.html, {out / FILE}")
     raise typer.Exit(0 if result.passes else 1)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import Literal
 
 from reports.changes.change import KIND_WORDS, Change, Changes
 from reports.findings.finding_text import counted
+from reports.outputs.annotations import annotation
 from reports.outputs.totals import COLUMNS, wrapped
 from specs.plain_text import escape_markdown
 
@@ -122,16 +124,7 @@ def markdown(every: Sequence[Changes]) -> Iterator[str]:
 def workflow_commands(every: Sequence[Changes]) -> Iterator[str]:
     """Yield a command of GitHub Actions per change: an error if it is worse, else a notice."""
     for changes in every:
-        title = _property(f"{changes.backend} {changes.now}, {changes.since}")
+        title = f"{changes.backend} {changes.now}, {changes.since}"
         for each in changes.changes:
-            level = "error" if each.kind == "worse" else "notice"
-            yield f"::{level} title={title}::{_data(f'{sentence(each)}. {details(each)}')}"
-
-
-def _data(text: str) -> str:
-    """Escape a message as the runner of GitHub Actions wants it."""
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")
+            level: Literal["error", "notice"] = "error" if each.kind == "worse" else "notice"
+            yield annotation(level, title, f"{sentence(each)}. {details(each)}")

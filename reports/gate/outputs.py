@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from reports.findings.cells import Cell
-from reports.findings.finding_text import counted
+from reports.findings.finding import Finding
+from reports.findings.finding_text import counted, example_words, pairs_words
 from reports.findings.report import Report
 from reports.gate.policy import Policy
 from reports.gate.policy_verdict import EXAMPLES, GateFailure, PolicyDivergence, PolicyVerdict
 from reports.judgement import NOT_RUN
 from reports.outputs.junit import JunitResult, JunitTest, failure_text, junit
 from reports.outputs.summary_md import summary_md
-from reports.outputs.table import escaped, markdown_table
 from specs.plain_text import escape_markdown
 
-FINDINGS_SHOWN = 10
-"""The most findings that a gate prints; its summary has all of them."""
 REQUIREMENTS = {
     "divergence": "no rule of the policy's levels is broken",
     "layout": "no answer depends on position, length or layout",
@@ -72,8 +69,14 @@ def gate_junit(report: Report, policy: Policy, verdict: PolicyVerdict) -> str:
 
 def gate_summary(report: Report, policy: Policy, verdict: PolicyVerdict) -> str:
     """Return Markdown: the gate's result with its reasons, then the summary of its run."""
+    findings = [each for found in report.findings.values() for each in found]
     return "\n".join(
-        [*_result(policy, verdict), *_accepted(verdict), *_unjudged(verdict), summary_md(report)]
+        [
+            *_result(policy, verdict, findings),
+            *_accepted(verdict),
+            *_unjudged(verdict),
+            summary_md(report),
+        ]
     )
 
 
@@ -100,15 +103,32 @@ def answered_line(answered: Mapping[str, int]) -> str:
     return ", ".join(counts)
 
 
-def finding_lines(findings: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield a line for each of the first ``FINDINGS_SHOWN`` findings, and one that counts the rest.
+def defects(
+    findings: Sequence[Finding], failures: Sequence[GateFailure]
+) -> Iterator[tuple[str, ...]]:
+    """Yield what is wrong: two lines for each finding behind a failure, one for any other failure.
 
-    ``findings`` are those of a certificate.
+    The first line of a finding says where and what, with one input; the second names the cause, how
+    far it reaches, and what it breaks of the policy.
     """
-    for each in findings[:FINDINGS_SHOWN]:
-        yield f"finding: {each['kind']}: {each['finding']} ({counted(each['cases'], 'case')})"
-    if len(findings) > FINDINGS_SHOWN:
-        yield f"{counted(len(findings) - FINDINGS_SHOWN, 'more finding')}"
+    failing = {case for failure in failures for case in failure.cases}
+    behind = [each for each in findings if failing.intersection(each.cases)]
+    for finding in behind:
+        example = example_words(finding)
+        reach = f"{counted(len(finding.cases), 'case')}, {pairs_words(finding)}"
+        if finding.inputs:
+            least = "" if finding.is_exact else "at least "
+            reach += f", {least}{counted(finding.inputs, 'input')}"
+        reasons = [each.reason for each in failures if {*finding.cases} & {*each.cases}]
+        more = f" and {len(reasons) - 1:,} more" if len(reasons) > 1 else ""
+        yield (
+            f"{finding.simplest.cell.name}{f': {example}' if example else ''}",
+            f"{finding.kind}: {finding.says} ({reach}); {reasons[0]}{more}",
+        )
+    explained = {case for each in behind for case in each.cases}
+    for failure in failures:
+        if not explained.intersection(failure.cases):
+            yield (failure_line(failure, most=1),)
 
 
 def _why_it_passes(divergence: PolicyDivergence) -> str:
@@ -126,20 +146,17 @@ def _requirement_result(verdict: PolicyVerdict, kind: str) -> JunitResult | None
     return JunitResult("failure", lines[0], kind, "\n".join(lines)) if lines else None
 
 
-def _result(policy: Policy, verdict: PolicyVerdict) -> Iterator[str]:
+def _result(policy: Policy, verdict: PolicyVerdict, findings: Sequence[Finding]) -> Iterator[str]:
     yield f"# Gate: {'pass' if verdict.passes else 'FAIL'}"
     yield ""
     yield f"{answered_line(verdict.answered).capitalize()}."
     yield ""
     yield f"Policy {escape_markdown(policy.name)}: {escape_markdown(policy.entry.title)}."
     yield ""
+    for first, *rest in defects(findings, verdict.failures):
+        yield f"- {escape_markdown(first)}"
+        yield from (f"  {escape_markdown(line)}" for line in rest)
     if verdict.failures:
-        rows = [
-            [each.kind, each.document, each.reason, f"{len(each.cases):,}", *each.cases[:1]]
-            for each in verdict.failures
-        ]
-        titles = ("failure", "document", "reason", "cases", "example")
-        yield from markdown_table(titles, escaped(rows))
         yield ""
 
 

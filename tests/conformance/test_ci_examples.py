@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +20,7 @@ from tests.conformance.processes import ROOT, castigate
 
 FOLDER = ROOT / "examples" / "ci"
 FILES = sorted(FOLDER.glob("*.yml"))
-NIGHTS = [FOLDER / "github.yml", FOLDER / "gitlab.yml"]
+NIGHTS = [FOLDER / "github_nightly.yml", FOLDER / "gitlab.yml"]
 SHARDS = 2
 """Shards that are run, of the four of the examples."""
 SMALL = "--backend reference --document onnx-cast:25 --source float8e5m2"
@@ -48,7 +49,7 @@ def test_the_command_its_outputs_and_the_extra_exist(file: Path) -> None:
     made = {str(nights.report), *(f"{folder}/{form}" for form in RENDERERS)}
     named = {line.rstrip("/") for line in lines if line.startswith(f"{folder}/")} - {folder}
     assert named == made
-    [extra] = {match[1] for line in lines if (match := re.search(r"'\.\[(\w+)\]'", line))}
+    [extra] = {match[1] for line in lines if (match := re.search(r"'castigate\[(\w+)\]'", line))}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert extra == name
     assert extra in project["optional-dependencies"]
@@ -56,13 +57,17 @@ def test_the_command_its_outputs_and_the_extra_exist(file: Path) -> None:
 
 def test_there_are_examples_for_github_and_gitlab() -> None:
     stems = [file.stem for file in FILES]
-    assert stems == ["github", "github_shards", "gitlab", "gitlab_shards"]
+    assert stems == ["github", "github_nightly", "github_shards", "gitlab", "gitlab_shards"]
 
 
 def shell_lines(job: Any) -> list[str]:
     """The commands of a job that call castigate, or that exit by its exit code."""
     lines = job["script"] if "script" in job else [step.get("run", "") for step in job["steps"]]
-    return [line for line in lines if "castigate" in line or line.startswith("exit")]
+    return [
+        line
+        for line in lines
+        if ("castigate" in line and "pip install" not in line) or line.startswith("exit")
+    ]
 
 
 @pytest.mark.ci_runs_one_of(2)
@@ -100,7 +105,7 @@ def read(name: str) -> Any:
 
 def steps() -> list[Any]:
     """The steps of the only job for GitHub."""
-    [job] = read("github.yml")["jobs"].values()
+    [job] = read("github_nightly.yml")["jobs"].values()
     found: list[Any] = job["steps"]
     return found
 
@@ -112,13 +117,77 @@ def using(action: str) -> Any:
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
-def test_the_constraints_exist_and_the_python_is_supported(file: Path) -> None:
+def test_castigate_comes_from_the_index_and_the_python_is_supported(file: Path) -> None:
     lines = list(texts(YAML(typ="safe").load(file)))
-    [constraints] = {match[1] for line in lines if (match := re.search(r"-c (\S+)", line))}
-    assert (ROOT / constraints).is_file()
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    installed = [each for line in lines if (each := INSTALLS.search(line))]
+    assert installed
+    for each in installed:
+        assert set(filter(None, (each["extras"] or "").split(","))) <= {
+            *project["optional-dependencies"]
+        }
     [python] = {line.removeprefix("python:") for line in lines if re.match(r"(python:)?3\.", line)}
     assert f"Programming Language :: Python :: {python}" in project["classifiers"]
+
+
+INSTALLS = re.compile(r"pip install '?castigate(\[(?P<extras>[\w,-]+)\])?'?$")
+MYSTACK = """\
+import numpy as np
+
+def to_bfloat16(x):
+    bits = x.view(np.uint32).astype(np.uint64)
+    rounded = ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16)
+    return np.where(np.isnan(x), np.uint16(0x7FC0), rounded)
+"""
+ADAPTER = """\
+import numpy as np
+import mystack
+from oracles.protocol import Unsupported
+
+class MyStack:
+    name, version, claims = "mystack", "1", ("onnx-cast:25",)
+
+    def cast(self, case, bits):
+        if (case.source, case.target) != ("float32", "bfloat16"):
+            raise Unsupported("mystack casts float32 to bfloat16 only")
+        return np.asarray(mystack.to_bfloat16(bits.view(np.float32)))
+"""
+
+
+def test_a_pull_request_is_red_for_a_fault_and_green_for_its_mending(tmp_path: Path) -> None:
+    """The example as it stands, in the repository of a stranger."""
+    [job] = read("github.yml")["jobs"].values()
+    [command] = [step["run"] for step in job["steps"] if "castigate gate" in step.get("run", "")]
+    (tmp_path / "castigate_adapter.py").write_text(ADAPTER)
+    ends = {}
+    for name, text in {
+        "wrong": MYSTACK.replace(" + 0x7FFF + (bits >> 16 & 1)", ""),
+        "right": MYSTACK,
+    }.items():
+        (tmp_path / "mystack.py").write_text(text)
+        command_here = command.replace("--out castigate", f"--out {name}")
+        ends[name] = subprocess.run(
+            [sys.executable, "-c", RUNS, *command_here.split()[1:]],
+            cwd=tmp_path,
+            env=os.environ | {"GITHUB_ACTIONS": "true", "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    red, green = ends["wrong"], ends["right"]
+    assert (red.returncode, green.returncode) == (1, 0), red.stderr + green.stderr
+    first, where, cause = " ".join(red.stdout.split("::error")[0].split()).partition("onnx-cast")
+    assert first.startswith("FAIL: castigate_adapter.py:MyStack, policy pull-request")
+    assert (where + cause).startswith("onnx-cast:25/float32/bfloat16: 0x")
+    assert " gives 0x" in cause
+    [annotation] = [line for line in red.stdout.splitlines() if line.startswith("::error title=")]
+    assert "onnx-cast:25/float32/bfloat16: 0x" in annotation
+    assert green.stdout.startswith("pass: castigate_adapter.py:MyStack, policy pull-request")
+    assert "::error" not in green.stdout
+    assert ", 1,178 unsupported, " in green.stdout
+
+
+RUNS = "import castigate; castigate.main()"
 
 
 @pytest.mark.parametrize("ends", [0, 1, 2])
@@ -159,7 +228,7 @@ def test_github_caches_and_uploads_the_nights_after_a_failure_too() -> None:
     assert before["key"] == after["key"] == before["restore-keys"] + "${{ github.run_id }}"
     for action in ("actions/cache/save", "actions/upload-artifact"):
         assert using(action)["if"] == "always()"
-    [schedule] = read("github.yml")["on"]["schedule"]
+    [schedule] = read("github_nightly.yml")["on"]["schedule"]
     assert re.fullmatch(r"\d+ \d+ \* \* \*", schedule["cron"])
 
 

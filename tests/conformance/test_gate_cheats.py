@@ -109,7 +109,7 @@ def test_a_backend_that_asks_for_few_shapes_is_asked_all_of_them(tmp_path: Path)
 def test_a_backend_that_is_wrong_in_some_requests_fails(backend: str, tmp_path: Path) -> None:
     code, out, err = gate(tmp_path, backend)
     assert code == 1, err
-    assert out.splitlines()[-1].startswith("FAIL: ")
+    assert out.splitlines()[0].startswith("FAIL: ")
 
 
 @pytest.mark.parametrize("name", ["run/log.txt", "run/more", "baseline/run.json"])
@@ -168,7 +168,7 @@ def test_a_known_divergence_passes_and_a_replay_holds_it_to_what_it_was(tmp_path
     policy, out = written(tmp_path, f"{SETTINGS}{FROM_INT64}only-new: true\n"), tmp_path / "gate"
     compared = (f"--policy={policy}", f"--baseline={before / 'run'}", f"--out={out}")
     code, text, err = castigate("gate", *asked, *compared)
-    assert (code, "\npass: " in text) == (0, True), text + err
+    assert (code, text.startswith("pass: ")) == (0, True), text + err
     replay = ("verify", str(out), "--replay=2", "--seed=5", "--jobs=1")
     code, text, err = castigate(*replay)
     assert code == 0, text + err
@@ -212,7 +212,7 @@ def test_an_accepted_rule_of_a_check_excuses_no_other_rule(
     asked = (f"--backend={CHEATS}:{backend}", f"--policy={policy}", "--jobs=1")
     found, text, err = castigate("gate", *asked, f"--out={out}")
     assert found == code, text + err
-    assert ("layout: invariances: clamp" in text) == bool(code)
+    assert ("; clamp" in " ".join(text.split())) == bool(code)
     content = json.loads((out / "certificate.json").read_bytes())
     rules = {each["rule"]: each["standing"] for each in content["divergences"]}
     expected = {"float-to-integer-by-mode": "accepted"}
@@ -263,8 +263,9 @@ def test_a_backend_that_knows_the_inputs_of_the_baseline_fails(
     folder = tmp_path / "gate"
     run = (f"--baseline={baseline}", f"--out={folder}")
     code, out, err = castigate("gate", *asked, *run, env={"CHEATS_SEED": SEED})
-    assert (code, "divergence: pypto-cast: " in out) == (1, True), err
     certificate = json.loads((folder / "certificate.json").read_bytes())
+    kinds = {each["kind"] for each in certificate["failures"]}
+    assert (code, out[:6], "divergence" in kinds) == (1, "FAIL: ", True), err
     assert certificate["asked"]["seed"] != int(SEED)
     code, out, err = castigate("verify", str(folder), f"--baseline={baseline}")
     assert (err, "\nbaseline  " in out) == ("", True)

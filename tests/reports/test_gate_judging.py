@@ -19,8 +19,8 @@ from reports.gate.left_out import left_out, policy_words
 from reports.gate.outputs import (
     REQUIREMENTS,
     answered_line,
+    defects,
     failure_line,
-    finding_lines,
     gate_junit,
     gate_summary,
 )
@@ -396,19 +396,20 @@ def test_junit_and_summary_follow_the_policy(tmp_path: Path) -> None:
     assert "- rounds: accepted until 2026-01-02: ticket 7: 1 case\n" in page
 
 
-@pytest.mark.parametrize(
-    ("count", "last"),
-    [
-        (10, "finding: wrong value: f9 (3 cases)"),
-        (11, "1 more finding"),
-        (13, "3 more findings"),
-    ],
-)
-def test_a_gate_prints_ten_findings_and_counts_the_others(count: int, last: str) -> None:
-    findings = [{"kind": "wrong value", "finding": f"f{at}", "cases": 3} for at in range(count)]
-    lines = list(finding_lines(findings))
-    assert lines[0] == "finding: wrong value: f0 (3 cases)"
-    assert (len(lines), lines[-1]) == (min(count, 11), last)
+def test_a_defect_is_two_lines_and_any_other_reason_one(tmp_path: Path) -> None:
+    store = gated_run(tmp_path / "run", only(violated(CASE)))
+    failed = evidence(store).judged()
+    [finding] = read_report([str(tmp_path / "run")]).findings["vendor"]
+    late = GateFailure("time-limit", "", "the run took 3 s; 2 s are allowed")
+    found = [*defects([finding], [*failed.failures, late])]
+    assert [len(each) for each in found] == [2, 1]
+    (first, second), [other] = found
+    assert first.startswith(f"{CASE}: 0x")
+    assert " gives " in first
+    assert second.startswith(f"wrong value: {finding.says} (1 case, ")
+    assert other == "time-limit: the run took 3 s; 2 s are allowed"
+    # A finding whose cases the policy does not hold against the backend is no defect.
+    assert [*defects([finding], [late])] == [("time-limit: the run took 3 s; 2 s are allowed",)]
 
 
 def test_what_a_backend_declines_of_an_answered_case_is_said(tmp_path: Path) -> None:

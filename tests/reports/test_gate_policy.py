@@ -23,7 +23,7 @@ from specs.errors import CastigateError
 from specs.model.yaml_file import read_yaml
 
 SCHEMA = Path(reports.gate.policy.__file__).with_name("policy.schema.json")
-NAMES = ("regression-only", "required-only", "strict")
+NAMES = ("pull-request", "regression-only", "required-only", "strict")
 GOOD = """\
 policy: mine
 title: One of our own
@@ -53,7 +53,10 @@ def test_shipped_policies_load_by_name() -> None:
     assert tuple(path.stem for path in sorted(SHIPPED.glob("*.yaml"))) == NAMES
     for name in NAMES:
         assert policy_named(name).name == name
-    strict, required, regression = (policy_named(name).entry for name in reversed(NAMES))
+    strict, required, regression, request = (policy_named(each).entry for each in reversed(NAMES))
+    # What a stack declines does not count against it.
+    assert (request.levels, request.may_be_unsupported) == (["required"], ["**"])
+    assert request.minimum_coverage == {}
     assert (strict.levels, strict.may_be_unsupported) == (["required", "recommended"], [])
     assert strict.minimum_coverage == {"**": 100}
     assert required.levels == ["required"]

@@ -38,6 +38,7 @@ from reports.html.replace_report import check_output_folder
 from reports.html.site import write_site
 from reports.ledger.ledger_file import load_ledger
 from reports.ledger.run_check import RunLedgers
+from reports.outputs.annotations import is_on_github
 from reports.outputs.sarif import changes_sarif
 from reports.outputs.write_outputs import RENDERERS, write_output
 from reports.run_store.open_run import open_run
@@ -48,8 +49,6 @@ from specs.errors import CastigateError
 
 VERSION = re.compile(r"\d+(\.\w+)*")
 SARIF = "changes.sarif"
-ON_GITHUB = "GITHUB_ACTIONS"
-"""The variable that the runner of GitHub Actions sets to `true`."""
 
 
 def upgrade_command(
@@ -127,7 +126,7 @@ def upgrade_command(
             _write_outputs(out, before, now, steps)
     for line in screen(steps, None) if verbose else screen(steps):
         typer.echo(line)
-    if os.environ.get(ON_GITHUB) == "true":
+    if is_on_github():
         for line in workflow_commands(steps):
             typer.echo(line)
     if out is not None:
