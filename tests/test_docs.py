@@ -43,30 +43,23 @@ from conformance.commands.main import main
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-GENERATED = {
-    "proof.md",
-    "behaviors_whole.md",
-    "containers_found.md",
-    "docket.md",
-    "exact_counts.md",
-    "mutants.md",
-    "mutation.md",
-    "portable.md",
-    "removable_casts.md",
-    "rewrites.md",
-    "truths.md",
-}
+ATLAS = DOCS / "atlas"
+BY_HAND = {"block_libraries.md", "index.md", "quantization_backends.md"}
+"""Pages of the atlas that no command writes, so that their own commands are run."""
 PAGES = [
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",
-    *(path for path in sorted(DOCS.glob("*.md")) if path.name not in GENERATED),
+    *sorted(DOCS.glob("*.md")),
+    *(ATLAS / name for name in sorted(BY_HAND)),
 ]
-ALL_PAGES = [*PAGES, ROOT / "CHANGELOG.md", *(DOCS / name for name in sorted(GENERATED))]
+ALL_PAGES = [*PAGES, ROOT / "CHANGELOG.md", *sorted({*ATLAS.glob("*.md")} - {*PAGES})]
+MOST_PAGES = 20
+"""Whoever looks for something reads the list of pages first."""
 AT_NIGHT = {
     "docs/export.md": "ONNX's runner makes all its own tests before ours",
     "docs/house_rules.md": "a gate by house rules, which tests/conformance/test_house_rules.py has",
     "docs/protocol.md": "a gate of the vendor in C, which tests/wire/test_vendor_c.py judges",
-    "docs/quantization_backends.md": "a run of all quantizations of onnxruntime",
+    "docs/atlas/quantization_backends.md": "a run of all quantizations of onnxruntime",
 }
 """Pages whose commands take ten to twenty seconds, so that they run at night, and why."""
 REWRITE = bool(os.environ.get("REWRITE_DOCS"))
@@ -526,13 +519,23 @@ def test_every_page_is_linked_from_the_readme() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     missing = [path.name for path in DOCS.glob("*.md") if f"](docs/{path.name})" not in readme]
     assert missing == []
+    assert "](docs/atlas/index.md)" in readme
+
+
+def test_every_page_of_the_atlas_is_linked_from_its_index() -> None:
+    listed = re.findall(r"^\| \[([\w.]+)\]\(\1\)", (ATLAS / "index.md").read_text("utf-8"), re.M)
+    assert listed == sorted({path.name for path in ATLAS.glob("*.md")} - {"index.md"})
+
+
+def test_the_pages_are_few() -> None:
+    assert len([*DOCS.glob("*.md")]) <= MOST_PAGES
 
 
 def test_every_page_has_a_place_in_the_site() -> None:
     nav = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("nav:")[2]
-    placed = set(re.findall(r"[\w-]+\.md", nav))
-    added = {"index.md", "contributing.md", "changelog.md"}
-    assert placed == {path.name for path in DOCS.glob("*.md")} | added
+    placed = re.findall(r"[\w/-]+\.md", nav)
+    added = ["atlas/index.md", "changelog.md", "contributing.md", "index.md"]
+    assert sorted(placed) == sorted([*added, *(path.name for path in DOCS.glob("*.md"))])
 
 
 def test_the_readme_is_short_and_its_pictures_are_small() -> None:
