@@ -34,7 +34,6 @@ from collections.abc import Iterator
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -55,13 +54,25 @@ PAGES = [
 ALL_PAGES = [*PAGES, ROOT / "CHANGELOG.md", *sorted({*ATLAS.glob("*.md")} - {*PAGES})]
 MOST_PAGES = 20
 """Whoever looks for something reads the list of pages first."""
-AT_NIGHT = {
-    "docs/export.md": "ONNX's runner makes all its own tests before ours",
-    "docs/house_rules.md": "a gate by house rules, which tests/conformance/test_house_rules.py has",
-    "docs/protocol.md": "a gate of the vendor in C, which tests/wire/test_vendor_c.py judges",
-    "docs/atlas/quantization_backends.md": "a run of all quantizations of onnxruntime",
+AT_NIGHT: dict[str, tuple[str, ...]] = {
+    "ONNX's runner makes all its own tests before ours": (
+        "python -W ignore chosen.py TEXTS string float64 int64 uint8",
+    ),
+    "a gate by house rules, which tests/conformance/test_house_rules.py has": (
+        "castigate gate --backend ort --policy saturating.yaml --rules ours.yaml --out GATE",
+        "castigate verify GATE/certificate.json",
+    ),
+    "a gate of the vendor in C, which tests/wire/test_vendor_c.py judges": (
+        "castigate gate --backend exec:./vendor --policy vendor.yaml --out GATE",
+        "castigate verify GATE/certificate.json --replay 3 --backend exec:./vendor",
+    ),
+    "all inputs of float32": ("castigate codec c:e4m3.h:to_e4m3 --format e4m3fn",),
+    "a run of all quantizations of onnxruntime": (
+        "castigate run --backend ort --document onnx-quantize-linear"
+        " --document onnx-dequantize-linear --out RUN",
+    ),
 }
-"""Pages whose commands take ten to twenty seconds, so that they run at night, and why."""
+"""Commands that take ten to twenty seconds, or read what such a one makes: they run at night."""
 REWRITE = bool(os.environ.get("REWRITE_DOCS"))
 CUT = "…"
 SLOW = re.compile(r"^loading .* takes over \d+ s; waiting for up to \d+ s\n", re.MULTILINE)
@@ -82,6 +93,7 @@ NOT_RUN: dict[str, tuple[str, ...]] = {
         "python3 -m venv .venv && . .venv/bin/activate",
         "pip install -c constraints.txt -e '.[nightly,dev]'",
         ". .venv/bin/activate && pip install -q -c constraints.txt -e '.[ort,torch,dev]'",
+        "pip install castigate",
         "pip install 'castigate[torchao]'",
         "pip install 'castigate[optimizers]'",
         "pip install 'castigate[scale]'",
@@ -385,13 +397,30 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def marked(page: Path) -> Any:
-    """A page as a parameter."""
-    return pytest.param(page, marks=[pytest.mark.nightly] if name_of(page) in AT_NIGHT else [])
+def at_night(text: str) -> bool:
+    return any(plain(text) in some for some in AT_NIGHT.values())
 
 
-@pytest.mark.parametrize("page", [*map(marked, PAGES)], ids=name_of)
+WITH_NIGHT = [
+    page
+    for page in PAGES
+    for block in blocks(page.read_text(encoding="utf-8"))
+    if block.language == "console" and any(at_night(one.text) for one in commands(block))
+]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_every_command_of_a_page_prints_what_the_page_shows(page: Path, folder: Path) -> None:
+    judge_page(page, folder, by_night=False)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("page", dict.fromkeys(WITH_NIGHT), ids=name_of)
+def test_so_do_the_slow_commands(page: Path, folder: Path) -> None:
+    judge_page(page, folder, by_night=True)
+
+
+def judge_page(page: Path, folder: Path, by_night: bool) -> None:
     text = page.read_text(encoding="utf-8")
     lines, wrong = text.splitlines(), []
     changes: list[tuple[Command, list[str]]] = []
@@ -403,6 +432,8 @@ def test_every_command_of_a_page_prints_what_the_page_shows(page: Path, folder: 
         for command in commands(block):
             if reason_not_to_run(command.text) is not None:
                 assert not command.shown, f"`{command.text}` is not run; do not show its output"
+                continue
+            if at_night(command.text) and not by_night:
                 continue
             code, output = run_once(command.text, folder)
             shown, real = stripped("\n".join(command.shown)), stripped(output)
@@ -444,7 +475,7 @@ def test_commands_stand_in_console_blocks_and_lines_to_paste_are_listed() -> Non
             assert [line for line in block.lines if line.startswith("$ ")] == [], where
 
 
-def test_every_command_that_is_not_run_is_on_a_page() -> None:
+def test_every_command_that_is_not_always_run_is_on_a_page() -> None:
     shown = {
         plain(command.text)
         for _, block in all_blocks()
@@ -452,7 +483,7 @@ def test_every_command_that_is_not_run_is_on_a_page() -> None:
         for command in commands(block)
     }
     shown |= {line for _, block in all_blocks() if block.language == "sh" for line in block.lines}
-    listed = [text for some in NOT_RUN.values() for text in some]
+    listed = [text for listing in (NOT_RUN, AT_NIGHT) for some in listing.values() for text in some]
     assert sorted(listed) == sorted(set(listed))
     assert set(listed) - shown == set()
 
