@@ -29,7 +29,9 @@ def failures(text: str, where: str) -> tuple[int, int, str]:
     return runner.summarize(verbose=False).attempted, runner.failures, "".join(told)
 
 
-@pytest.mark.parametrize(("page", "least"), [(PAGE, 16), (TUTORIAL, 10)], ids=["python", "tutorial"])
+@pytest.mark.parametrize(
+    ("page", "least"), [(PAGE, 16), (TUTORIAL, 10)], ids=["python", "tutorial"]
+)
 def test_the_examples_of_the_page_work(
     page: Path, least: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
