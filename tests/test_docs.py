@@ -138,6 +138,11 @@ NOT_RUN: dict[str, tuple[str, ...]] = {
         "castigate run --resume --out RUN",
         "castigate verify DIR/certificate.json --replay 20",
     ),
+    "needs a bucket in an object store": (
+        "export AWS_ACCESS_KEY_ID=… AWS_SECRET_ACCESS_KEY=… AWS_DEFAULT_REGION=…",
+        "castigate run --backend ort --document onnx-cast:25 --out s3://bucket/run",
+        "castigate report s3://bucket/run --out s3://bucket/report --csv s3://bucket/cases.csv",
+    ),
     "needs the machines of a cluster": (
         "pip install 'castigate[scale,torch,fast]'",
         "dask scheduler --port 8786",
@@ -147,6 +152,8 @@ NOT_RUN: dict[str, tuple[str, ...]] = {
     "needs a program, an adapter or a page of the reader's": (
         "castigate inputs CASE | vendor-program | castigate judge",
         "castigate inputs --json mx-blocks:1/float32/float4e2m1/rule:floor/block:32"
+        " | vendor-program | castigate judge --complete",
+        "castigate inputs --json onnx-quantize-linear:25/float32/int8/scale:float32/form:axis"
         " | vendor-program | castigate judge --complete",
         "castigate specs page page.md > page.md.sha256",
         "pytest conformance --backend=my_adapter.py:Eager --backend=my_adapter.py:Compiled"
@@ -292,6 +299,10 @@ def process(arguments: list[str], folder: Path, stdin: str) -> tuple[int, str]:
     return done.returncode, SLOW.sub("", done.stdout)
 
 
+class MissingProgram(Exception):
+    """A page calls a program that this machine lacks."""
+
+
 def run(text: str, folder: Path) -> tuple[int, str]:
     """Run a command line: programs, pipes between them, and a redirection at its end."""
     lexer = shlex.shlex(plain(text), posix=True, punctuation_chars="|>")
@@ -305,7 +316,7 @@ def run(text: str, folder: Path) -> tuple[int, str]:
         end = words.index("|") if "|" in words else len(words)
         part, words = words[:end], words[end + 1 :]
         if part[0] not in ("castigate", "pytest", "python") and shutil.which(part[0]) is None:
-            pytest.skip(f"{part[0]} is not installed")
+            raise MissingProgram(f"{part[0]} is not installed")
         if part[0] == "castigate":
             code, output = castigate(part[1:], output)
         elif part[0] == "pytest":
@@ -424,6 +435,30 @@ def judge_page(page: Path, folder: Path, by_night: bool) -> None:
     text = page.read_text(encoding="utf-8")
     lines, wrong = text.splitlines(), []
     changes: list[tuple[Command, list[str]]] = []
+    missing = None
+    try:
+        for command, code, real in outputs(text, folder, by_night):
+            shown = stripped("\n".join(command.shown))
+            if (not shown and code in (0, 1)) or (shown and fits(shown, real)):
+                continue
+            changes.append((command, refreshed(shown, real)))
+            difference = "\n".join(difflib.unified_diff(shown, real, "page", "output", lineterm=""))
+            wrong.append(f"$ {command.text}\nexit code {code}\n{difference}")
+    except MissingProgram as error:
+        missing = str(error)
+    if REWRITE and changes:
+        for command, new in reversed(changes):
+            indented = [f"{command.indent}{line}".rstrip() for line in new]
+            lines[command.first : command.first + len(command.shown)] = indented
+        page.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        return
+    assert not wrong, f"{name_of(page)} is not what comes out:\n\n" + "\n\n".join(wrong)
+    if missing is not None:
+        pytest.skip(missing)
+
+
+def outputs(text: str, folder: Path, by_night: bool) -> Iterator[tuple[Command, int, list[str]]]:
+    """The commands of a page that are run, their exit codes and the lines that they print."""
     for block in blocks(text):
         if block.file_name is not None:
             (folder / block.file_name).write_text("\n".join(block.lines) + "\n", encoding="utf-8")
@@ -432,23 +467,9 @@ def judge_page(page: Path, folder: Path, by_night: bool) -> None:
         for command in commands(block):
             if reason_not_to_run(command.text) is not None:
                 assert not command.shown, f"`{command.text}` is not run; do not show its output"
-                continue
-            if at_night(command.text) and not by_night:
-                continue
-            code, output = run_once(command.text, folder)
-            shown, real = stripped("\n".join(command.shown)), stripped(output)
-            if (not shown and code in (0, 1)) or (shown and fits(shown, real)):
-                continue
-            changes.append((command, refreshed(shown, real)))
-            difference = "\n".join(difflib.unified_diff(shown, real, "page", "output", lineterm=""))
-            wrong.append(f"$ {command.text}\nexit code {code}\n{difference}")
-    if REWRITE and changes:
-        for command, new in reversed(changes):
-            indented = [f"{command.indent}{line}".rstrip() for line in new]
-            lines[command.first : command.first + len(command.shown)] = indented
-        page.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        return
-    assert not wrong, f"{name_of(page)} is not what comes out:\n\n" + "\n\n".join(wrong)
+            elif by_night or not at_night(command.text):
+                code, output = run_once(command.text, folder)
+                yield command, code, stripped(output)
 
 
 def all_blocks() -> Iterator[tuple[Path, Block]]:
