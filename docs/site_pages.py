@@ -37,6 +37,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Let links to the added pages lead there, and put the search box on the atlas's first page."""
     if page.file.src_uri.startswith(ATLAS):
         page.meta["search"] = {"boost": 0.2}  # pages that explain come first
+        markdown = markdown.replace("<details>", '<details markdown="1">')
     if page.file.src_uri == f"{ATLAS}index.md":
         title, _, rest = markdown.partition("\n")
         return title + BOX + rest
@@ -67,12 +68,12 @@ def lines_of(html: str) -> list[tuple[str, str, str]]:
 
 class _Lines(HTMLParser):
     HEADINGS = ("h1", "h2", "h3", "h4")
-    ENDS = ("p", "li", "tr", "ul", "pre", *HEADINGS)
+    ENDS = ("p", "li", "tr", "ul", "pre", "summary", *HEADINGS)
 
     def __init__(self) -> None:
         super().__init__()
         self.found: list[tuple[str, str, str]] = []
-        self.anchor = self.heading = self.text = ""
+        self.anchor = self.heading = self.folded = self.text = ""
         self.is_code = False
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -85,6 +86,9 @@ class _Lines(HTMLParser):
     def handle_endtag(self, tag: str) -> None:
         if tag in self.HEADINGS:
             self.heading = self.text.replace("¶", "").strip()
+            self.folded = self.text = ""
+        elif tag == "summary":
+            self.folded = f", {self.text.strip()}"
             self.text = ""
         elif tag in self.ENDS:
             self._end_line()
@@ -101,7 +105,7 @@ class _Lines(HTMLParser):
 
     def _end_line(self) -> None:
         if text := self.text.strip():
-            self.found.append((self.anchor, self.heading, text))
+            self.found.append((self.anchor, self.heading + self.folded, text))
         self.text = ""
 
 

@@ -18,6 +18,7 @@ HTML = """\
 twice.</p>
 <table><thead><tr><th>pair</th><th>agree</th></tr></thead>
 <tbody><tr><td>float32 → int8</td><td>-129 &lt; x</td></tr></tbody></table>
+<details><summary>int8: 1 proved</summary><p>always</p></details>
 <h2 id="ort">ort</h2>
 <ul><li>one<ul><li>inside</li></ul></li></ul>
 <pre><code><span># 1.31.1</span>
@@ -41,6 +42,7 @@ def test_rows_items_paragraphs_and_code_are_lines(site_pages: ModuleType) -> Non
         ("found", "Found", "Made by castigate,\ntwice."),
         ("found", "Found", "pair  agree"),
         ("found", "Found", "float32 → int8  -129 < x"),
+        ("found", "Found, int8: 1 proved", "always"),
         ("ort", "ort", "one"),
         ("ort", "ort", "inside"),
         ("ort", "ort", "# 1.31.1"),
