@@ -40,7 +40,7 @@ INTRODUCTION = """\
 # Exact counts against full sweeps
 
 Written by `tox -e exact`, not by hand. A quick run calls the failing inputs of some cases
-[exact](findings.md#exact-and-at-least). A sweep asked each of these cases all 2^32 inputs.
+[exact](../findings.md#exact-and-at-least). A sweep asked each of these cases all 2^32 inputs.
 
 - Both must break the same rules, on the same number of inputs and in the same number of runs.
 - Their checksums must be equal: they cover all failing inputs and the answers to them.

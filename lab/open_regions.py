@@ -42,7 +42,8 @@ INTRODUCTION = """\
 
 Written by `tox -e behaviors`, not by hand. Of every cast from float32 to an integer in
 `onnx-cast:25`, all inputs that the document leaves open were asked, in rows of whole vectors.
-[behaviors.md](behaviors.md) says how the form is found that is right on each of them.
+[findings.md](../findings.md#how-behaviors-are-found) says how the form is found that is right on
+each of them.
 """
 
 

@@ -34,7 +34,6 @@ from collections.abc import Iterator
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -43,32 +42,37 @@ from conformance.commands.main import main
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-GENERATED = {
-    "proof.md",
-    "behaviors_whole.md",
-    "containers_found.md",
-    "docket.md",
-    "exact_counts.md",
-    "mutants.md",
-    "mutation.md",
-    "portable.md",
-    "removable_casts.md",
-    "rewrites.md",
-    "truths.md",
-}
+ATLAS = DOCS / "atlas"
+BY_HAND = {"block_libraries.md", "index.md", "quantization_backends.md"}
+"""Pages of the atlas that no command writes, so that their own commands are run."""
 PAGES = [
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",
-    *(path for path in sorted(DOCS.glob("*.md")) if path.name not in GENERATED),
+    *sorted(DOCS.glob("*.md")),
+    *(ATLAS / name for name in sorted(BY_HAND)),
 ]
-ALL_PAGES = [*PAGES, ROOT / "CHANGELOG.md", *(DOCS / name for name in sorted(GENERATED))]
-AT_NIGHT = {
-    "docs/export.md": "ONNX's runner makes all its own tests before ours",
-    "docs/house_rules.md": "a gate by house rules, which tests/conformance/test_house_rules.py has",
-    "docs/protocol.md": "a gate of the vendor in C, which tests/wire/test_vendor_c.py judges",
-    "docs/quantization_backends.md": "a run of all quantizations of onnxruntime",
+ALL_PAGES = [*PAGES, ROOT / "CHANGELOG.md", *sorted({*ATLAS.glob("*.md")} - {*PAGES})]
+MOST_PAGES = 20
+"""Whoever looks for something reads the list of pages first."""
+AT_NIGHT: dict[str, tuple[str, ...]] = {
+    "ONNX's runner makes all its own tests before ours": (
+        "python -W ignore chosen.py TEXTS string float64 int64 uint8",
+    ),
+    "a gate by house rules, which tests/conformance/test_house_rules.py has": (
+        "castigate gate --backend ort --policy saturating.yaml --rules ours.yaml --out GATE",
+        "castigate verify GATE/certificate.json",
+    ),
+    "a gate of the vendor in C, which tests/wire/test_vendor_c.py judges": (
+        "castigate gate --backend exec:./vendor --policy vendor.yaml --out GATE",
+        "castigate verify GATE/certificate.json --replay 3 --backend exec:./vendor",
+    ),
+    "all inputs of float32": ("castigate codec c:e4m3.h:to_e4m3 --format e4m3fn",),
+    "a run of all quantizations of onnxruntime": (
+        "castigate run --backend ort --document onnx-quantize-linear"
+        " --document onnx-dequantize-linear --out RUN",
+    ),
 }
-"""Pages whose commands take ten to twenty seconds, so that they run at night, and why."""
+"""Commands that take ten to twenty seconds, or read what such a one makes: they run at night."""
 REWRITE = bool(os.environ.get("REWRITE_DOCS"))
 CUT = "…"
 SLOW = re.compile(r"^loading .* takes over \d+ s; waiting for up to \d+ s\n", re.MULTILINE)
@@ -89,6 +93,7 @@ NOT_RUN: dict[str, tuple[str, ...]] = {
         "python3 -m venv .venv && . .venv/bin/activate",
         "pip install -c constraints.txt -e '.[nightly,dev]'",
         ". .venv/bin/activate && pip install -q -c constraints.txt -e '.[ort,torch,dev]'",
+        "pip install castigate",
         "pip install 'castigate[torchao]'",
         "pip install 'castigate[optimizers]'",
         "pip install 'castigate[scale]'",
@@ -133,6 +138,11 @@ NOT_RUN: dict[str, tuple[str, ...]] = {
         "castigate run --resume --out RUN",
         "castigate verify DIR/certificate.json --replay 20",
     ),
+    "needs a bucket in an object store": (
+        "export AWS_ACCESS_KEY_ID=… AWS_SECRET_ACCESS_KEY=… AWS_DEFAULT_REGION=…",
+        "castigate run --backend ort --document onnx-cast:25 --out s3://bucket/run",
+        "castigate report s3://bucket/run --out s3://bucket/report --csv s3://bucket/cases.csv",
+    ),
     "needs the machines of a cluster": (
         "pip install 'castigate[scale,torch,fast]'",
         "dask scheduler --port 8786",
@@ -142,6 +152,8 @@ NOT_RUN: dict[str, tuple[str, ...]] = {
     "needs a program, an adapter or a page of the reader's": (
         "castigate inputs CASE | vendor-program | castigate judge",
         "castigate inputs --json mx-blocks:1/float32/float4e2m1/rule:floor/block:32"
+        " | vendor-program | castigate judge --complete",
+        "castigate inputs --json onnx-quantize-linear:25/float32/int8/scale:float32/form:axis"
         " | vendor-program | castigate judge --complete",
         "castigate specs page page.md > page.md.sha256",
         "pytest conformance --backend=my_adapter.py:Eager --backend=my_adapter.py:Compiled"
@@ -287,6 +299,10 @@ def process(arguments: list[str], folder: Path, stdin: str) -> tuple[int, str]:
     return done.returncode, SLOW.sub("", done.stdout)
 
 
+class MissingProgram(Exception):
+    """A page calls a program that this machine lacks."""
+
+
 def run(text: str, folder: Path) -> tuple[int, str]:
     """Run a command line: programs, pipes between them, and a redirection at its end."""
     lexer = shlex.shlex(plain(text), posix=True, punctuation_chars="|>")
@@ -300,7 +316,7 @@ def run(text: str, folder: Path) -> tuple[int, str]:
         end = words.index("|") if "|" in words else len(words)
         part, words = words[:end], words[end + 1 :]
         if part[0] not in ("castigate", "pytest", "python") and shutil.which(part[0]) is None:
-            pytest.skip(f"{part[0]} is not installed")
+            raise MissingProgram(f"{part[0]} is not installed")
         if part[0] == "castigate":
             code, output = castigate(part[1:], output)
         elif part[0] == "pytest":
@@ -392,16 +408,57 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def marked(page: Path) -> Any:
-    """A page as a parameter."""
-    return pytest.param(page, marks=[pytest.mark.nightly] if name_of(page) in AT_NIGHT else [])
+def at_night(text: str) -> bool:
+    return any(plain(text) in some for some in AT_NIGHT.values())
 
 
-@pytest.mark.parametrize("page", [*map(marked, PAGES)], ids=name_of)
+WITH_NIGHT = [
+    page
+    for page in PAGES
+    for block in blocks(page.read_text(encoding="utf-8"))
+    if block.language == "console" and any(at_night(one.text) for one in commands(block))
+]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_every_command_of_a_page_prints_what_the_page_shows(page: Path, folder: Path) -> None:
+    judge_page(page, folder, by_night=False)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("page", dict.fromkeys(WITH_NIGHT), ids=name_of)
+def test_so_do_the_slow_commands(page: Path, folder: Path) -> None:
+    judge_page(page, folder, by_night=True)
+
+
+def judge_page(page: Path, folder: Path, by_night: bool) -> None:
     text = page.read_text(encoding="utf-8")
     lines, wrong = text.splitlines(), []
     changes: list[tuple[Command, list[str]]] = []
+    missing = None
+    try:
+        for command, code, real in outputs(text, folder, by_night):
+            shown = stripped("\n".join(command.shown))
+            if (not shown and code in (0, 1)) or (shown and fits(shown, real)):
+                continue
+            changes.append((command, refreshed(shown, real)))
+            difference = "\n".join(difflib.unified_diff(shown, real, "page", "output", lineterm=""))
+            wrong.append(f"$ {command.text}\nexit code {code}\n{difference}")
+    except MissingProgram as error:
+        missing = str(error)
+    if REWRITE and changes:
+        for command, new in reversed(changes):
+            indented = [f"{command.indent}{line}".rstrip() for line in new]
+            lines[command.first : command.first + len(command.shown)] = indented
+        page.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        return
+    assert not wrong, f"{name_of(page)} is not what comes out:\n\n" + "\n\n".join(wrong)
+    if missing is not None:
+        pytest.skip(missing)
+
+
+def outputs(text: str, folder: Path, by_night: bool) -> Iterator[tuple[Command, int, list[str]]]:
+    """The commands of a page that are run, their exit codes and the lines that they print."""
     for block in blocks(text):
         if block.file_name is not None:
             (folder / block.file_name).write_text("\n".join(block.lines) + "\n", encoding="utf-8")
@@ -410,21 +467,9 @@ def test_every_command_of_a_page_prints_what_the_page_shows(page: Path, folder: 
         for command in commands(block):
             if reason_not_to_run(command.text) is not None:
                 assert not command.shown, f"`{command.text}` is not run; do not show its output"
-                continue
-            code, output = run_once(command.text, folder)
-            shown, real = stripped("\n".join(command.shown)), stripped(output)
-            if (not shown and code in (0, 1)) or (shown and fits(shown, real)):
-                continue
-            changes.append((command, refreshed(shown, real)))
-            difference = "\n".join(difflib.unified_diff(shown, real, "page", "output", lineterm=""))
-            wrong.append(f"$ {command.text}\nexit code {code}\n{difference}")
-    if REWRITE and changes:
-        for command, new in reversed(changes):
-            indented = [f"{command.indent}{line}".rstrip() for line in new]
-            lines[command.first : command.first + len(command.shown)] = indented
-        page.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        return
-    assert not wrong, f"{name_of(page)} is not what comes out:\n\n" + "\n\n".join(wrong)
+            elif by_night or not at_night(command.text):
+                code, output = run_once(command.text, folder)
+                yield command, code, stripped(output)
 
 
 def all_blocks() -> Iterator[tuple[Path, Block]]:
@@ -451,7 +496,7 @@ def test_commands_stand_in_console_blocks_and_lines_to_paste_are_listed() -> Non
             assert [line for line in block.lines if line.startswith("$ ")] == [], where
 
 
-def test_every_command_that_is_not_run_is_on_a_page() -> None:
+def test_every_command_that_is_not_always_run_is_on_a_page() -> None:
     shown = {
         plain(command.text)
         for _, block in all_blocks()
@@ -459,7 +504,7 @@ def test_every_command_that_is_not_run_is_on_a_page() -> None:
         for command in commands(block)
     }
     shown |= {line for _, block in all_blocks() if block.language == "sh" for line in block.lines}
-    listed = [text for some in NOT_RUN.values() for text in some]
+    listed = [text for listing in (NOT_RUN, AT_NIGHT) for some in listing.values() for text in some]
     assert sorted(listed) == sorted(set(listed))
     assert set(listed) - shown == set()
 
@@ -526,13 +571,23 @@ def test_every_page_is_linked_from_the_readme() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     missing = [path.name for path in DOCS.glob("*.md") if f"](docs/{path.name})" not in readme]
     assert missing == []
+    assert "](docs/atlas/index.md)" in readme
+
+
+def test_every_page_of_the_atlas_is_linked_from_its_index() -> None:
+    listed = re.findall(r"^\| \[([\w.]+)\]\(\1\)", (ATLAS / "index.md").read_text("utf-8"), re.M)
+    assert listed == sorted({path.name for path in ATLAS.glob("*.md")} - {"index.md"})
+
+
+def test_the_pages_are_few() -> None:
+    assert len([*DOCS.glob("*.md")]) <= MOST_PAGES
 
 
 def test_every_page_has_a_place_in_the_site() -> None:
     nav = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("nav:")[2]
-    placed = set(re.findall(r"[\w-]+\.md", nav))
-    added = {"index.md", "contributing.md", "changelog.md"}
-    assert placed == {path.name for path in DOCS.glob("*.md")} | added
+    placed = re.findall(r"[\w/-]+\.md", nav)
+    added = ["atlas/index.md", "changelog.md", "contributing.md", "index.md"]
+    assert sorted(placed) == sorted([*added, *(path.name for path in DOCS.glob("*.md"))])
 
 
 def test_the_readme_is_short_and_its_pictures_are_small() -> None:

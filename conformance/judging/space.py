@@ -7,7 +7,7 @@ draws of another pair meet. Draws follow from the pair, the version and the seed
 
 Each axis has a table of weights. They favor what kernels treat in ways of their own: dimensions of
 whole vectors and blocks and those beside them, heads of attention, equal dimensions, matrices by
-columns, channels last, steps in the innermost dimension. ``docs/invariances.md`` prints from these
+columns, channels last, steps in the innermost dimension. ``docs/sweep.md`` prints from these
 tables how often a condition is met; change them by that, not by the last fault that was missed.
 
 A tensor in which something is wrong becomes smaller, one axis after another. Each simpler tensor

@@ -22,7 +22,7 @@ from specs.errors import CastigateError
 
 ROOT = Path(__file__).parents[2]
 RESULTS = Path(__file__).with_name("results.json")
-PAGE = ROOT / "docs" / "mutation.md"
+PAGE = ROOT / "docs" / "atlas" / "mutation.md"
 NUMBER = 300
 """About an hour on two idle cores."""
 

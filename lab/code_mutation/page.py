@@ -1,4 +1,4 @@
-"""The results as a table, on the terminal and in ``docs/mutation.md``."""
+"""The results as a table, on the terminal and in ``docs/atlas/mutation.md``."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def _head(results: Sequence[MutantResult], date: str, seed: int, every: int) -> 
     yield (
         "Each mutant is a backend that answers as the reference does, but for one deliberate fault "
         "under one condition, in one pair of dtypes. This page is made by `python -m lab.mutants"
-        f"{f' --every {every}' if every > 1 else ''} --page docs/mutants.md` "
+        f"{f' --every {every}' if every > 1 else ''} --page docs/atlas/mutants.md` "
         f"(castigate {VERSION}, {date}, seed {seed}, tier quick)."
     )
     if every > 1:

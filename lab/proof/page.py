@@ -35,14 +35,14 @@ HALVES: dict[Half, tuple[str, str]] = {
         "The order of values",
         "The solver is asked for two inputs `x <= y` to which the kernels answer numbers in the"
         " other order. Not compared are NaNs, integers that wrap, and what a document leaves open;"
-        " casts to bool keep no order. [reference.md](reference.md) says what follows from it.",
+        " casts to bool keep no order. [trust.md](../trust.md) says what follows from it.",
     ),
     "quantization": (
         "Quantization and blocks",
         "Statements about the steps of formulas and about scales and codes, each of all inputs."
         " `exact integers` and `exact bounds` are asked of the solver, for which the text of the"
         " kernels runs on terms of SMT-LIB's theory of floats; `integers, every pair` runs the"
-        " kernels on all pairs. [reference.md](reference.md) says what they add up to, and what"
+        " kernels on all pairs. [trust.md](../trust.md) says what they add up to, and what"
         " neither proves.",
     ),
     "exhaustion": (

@@ -1,4 +1,4 @@
-"""The results as tables of plain text, on the terminal and in ``docs/truths.md``."""
+"""The results as tables of plain text, on the terminal and in ``docs/atlas/truths.md``."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 So a question is answered for frameworks that are not installed. The table holds no answers but
 closed forms: for each framework and pair of dtypes, the behavior that reproduces what it answered
-in each class of inputs (see ``docs/behaviors.md``). A class that no behavior reproduces has its few
+in each class of inputs (see ``docs/findings.md``). A class that no behavior reproduces has its few
 answers one by one, or none at all. ``python -m lab.known_answers`` makes it from stored runs.
 """
 

@@ -213,7 +213,7 @@ def test_the_page_has_survivors_first_each_with_its_reason(tmp_path: Path) -> No
 
 def test_the_command_of_the_page_runs_a_mutant_as_a_backend(tmp_path: Path) -> None:
     """As a person runs it: by the installed command, which does not look into its folder."""
-    text = (ROOT / "docs" / "mutants.md").read_text("utf-8")
+    text = (ROOT / "docs" / "atlas" / "mutants.md").read_text("utf-8")
     command = text.partition("```console\n$ ")[2].partition("```")[0]
     command = command.replace("--out RUN", f"--out {tmp_path / 'run'}")
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])

@@ -48,7 +48,7 @@ CONTAINERS = (
     "packed-low-first",
     "packed-high-first",
 )
-"""The containers in the order of tables; docs/containers.md describes each."""
+"""The containers in the order of tables; docs/checkpoints.md describes each."""
 
 INVALID = "the answer is invalid"
 ROWS = (1, 2, 3, 5, 7, 8)

@@ -168,7 +168,7 @@ def _head(
         f" {date}). {len(threads)} public threads of {len(projects)} projects are about what a"
         " conversion gives. `specs/docket/` has the facts of each: the input, what was answered,"
         " what was wanted. Who is right follows from the document that decides it, and whether it"
-        f" is still so from asking: {asked or 'no backend'}. [judging.md](judging.md#the-docket)"
+        f" is still so from asking: {asked or 'no backend'}. [judging.md](../judging.md#the-docket)"
         " says how."
     )
     yield ""

@@ -53,7 +53,7 @@ def judged_rewrites() -> RewrittenChains:
     path = FOLDER / FILE
     if not path.exists():
         raise CastigateError(
-            f"{FILE} is not shipped; docs/rewrites.md has what was found, and in a checkout"
+            f"{FILE} is not shipped; docs/atlas/rewrites.md has what was found, and in a checkout"
             " `python -m lab.removable rewrites` makes it anew"
         )
     return RewrittenChains.model_validate_json(path.read_bytes())

@@ -44,7 +44,7 @@ def _head(date: str) -> Iterator[str]:
         " Optimizers leave casts out of chains A→B→C by rules of their own. `specs/rewrites.yaml`"
         " has their conditions as data. Each chain that a rule rewrites, with at most one cast in a"
         " mode that is not the default, is compared with what is left of it, for every input of A,"
-        " as [chains.md](chains.md) says."
+        " as [chains.md](../chains.md) says."
     )
     yield ""
     rows = [

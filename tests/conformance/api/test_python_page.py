@@ -1,9 +1,10 @@
-"""Every example of docs/python.md, of ``castigate.py`` and of the notebook works as it is shown."""
+"""Every example of the pages about Python and of ``castigate.py`` works as it is shown."""
 
 from __future__ import annotations
 
 import doctest
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,11 @@ import castigate
 
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "python.md"
+TUTORIAL = ROOT / "docs" / "port_a_cast.md"
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE | doctest.IGNORE_EXCEPTION_DETAIL
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FILE = re.compile(r"`(\w+\.py)`:\n\n```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+"""A block that the page says to save."""
 
 
 def failures(text: str, where: str) -> tuple[int, int, str]:
@@ -25,11 +29,21 @@ def failures(text: str, where: str) -> tuple[int, int, str]:
     return runner.summarize(verbose=False).attempted, runner.failures, "".join(told)
 
 
-def test_the_examples_of_the_page_work() -> None:
-    blocks = BLOCK.findall(PAGE.read_text(encoding="utf-8"))
-    attempted, failed, told = failures("\n".join(blocks), "python.md")
+@pytest.mark.parametrize(
+    ("page", "least"), [(PAGE, 16), (TUTORIAL, 10)], ids=["python", "tutorial"]
+)
+def test_the_examples_of_the_page_work(
+    page: Path, least: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = page.read_text(encoding="utf-8")
+    for name, lines in FILE.findall(text):
+        (tmp_path / name).write_text(lines, encoding="utf-8")
+        monkeypatch.delitem(sys.modules, name.removesuffix(".py"), raising=False)
+    monkeypatch.syspath_prepend(tmp_path)
+    dialog = [block for block in BLOCK.findall(text) if block.startswith(">>>")]
+    attempted, failed, told = failures("\n".join(dialog), page.name)
     assert not failed, told
-    assert attempted > 15
+    assert attempted >= least
 
 
 def test_the_example_of_the_module_works() -> None:

@@ -155,7 +155,7 @@ def test_what_is_right_when_it_is_asked_again_is_not_made_smaller() -> None:
     assert smallest(Probe((9,)), lambda each: False) is None
 
 
-PAGE = Path(__file__).parents[3] / "docs" / "invariances.md"
+PAGE = Path(__file__).parents[3] / "docs" / "sweep.md"
 NIGHTS = 7
 
 

@@ -158,8 +158,8 @@ def test_the_pages_are_what_the_tables_say(name: str, page: str, tmp_path: Path)
     written = tmp_path / page
     code, _, err = castigate("chains", name, f"--page={written}")
     assert code == 0, err
-    assert written.read_text("utf-8") == (ROOT / "docs" / page).read_text("utf-8"), (
-        f"run castigate chains {name} --page docs/{page}"
+    assert written.read_text("utf-8") == (ROOT / "docs" / "atlas" / page).read_text("utf-8"), (
+        f"run castigate chains {name} --page docs/atlas/{page}"
     )
 
 
