@@ -29,7 +29,7 @@ from oracles.protocol import (
     claims_of,
 )
 from specs import VERSION
-from specs.errors import CastigateError, closest
+from specs.errors import CastigateError, closest, did_you_mean
 from specs.plain_text import plain_line
 
 if TYPE_CHECKING:
@@ -318,7 +318,7 @@ def _is_importable(module: str) -> bool:
 
 def _module_from(path: Path) -> ModuleType:
     if not path.is_file():
-        raise CastigateError(f"backend file {path} does not exist")
+        raise CastigateError(f"backend file {path} does not exist; give its path")
     # So it can import what lies beside it, as a script can; at the end, so that no folder there
     # hides a package of Castigate's.
     if (folder := str(path.resolve().parent)) not in sys.path:
@@ -364,7 +364,11 @@ def _attribute(module: ModuleType, attribute: str, name: str) -> Callable[[], An
     try:
         factory: Callable[[], Any] = getattr(module, attribute)
     except AttributeError:
-        raise CastigateError(f"backend `{name}`: there is no `{attribute}` in it") from None
+        meant = did_you_mean(attribute, [each for each in vars(module) if each[:1] != "_"])
+        advice = meant.strip() or "give the name of a class in it"
+        raise CastigateError(
+            f"backend `{name}`: there is no `{attribute}` in it; {advice}"
+        ) from None
     return factory
 
 

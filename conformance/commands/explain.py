@@ -26,7 +26,7 @@ from oracles.backend.loading import load_all
 from oracles.registry import Backend
 from reports.behaviors.known_answers import outdated
 from specs.cases import Case
-from specs.errors import CastigateError
+from specs.errors import CastigateError, did_you_mean
 from specs.loader import document_word
 from specs.questions import read_question
 from specs.selection import decided_by
@@ -46,7 +46,8 @@ class ExplainCommand(TyperCommand):
         for argument in takewhile(lambda each: each != "--", args):
             name = argument.partition("=")[0]
             if name.startswith("--") and name not in known:
-                raise CastigateError(f"No such option: {name}; see castigate explain --help")
+                meant = did_you_mean(name, known)
+                raise CastigateError(f"No such option: {name}; {meant}see castigate explain --help")
         ctx.ignore_unknown_options = True
         return super().parse_args(ctx, args)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, ClassVar, get_args
 
 from conformance.commands.interruption import StoppableGroup
 from conformance.extras import Group, NamedCommand
+from oracles.registry import BUILTINS, NAMES
 from specs.errors import CastigateError
 from specs.formats import dtypes_spelled
 
@@ -63,3 +65,23 @@ class GroupedCommands(StoppableGroup):
         near = [MEANT[word]] if word in MEANT else get_close_matches(word, self.listed, 2)
         meant = f"did you mean castigate {' or '.join(near)}? " if near else ""
         raise CastigateError(f"No such command '{shown}'; {meant}see castigate --help")
+
+
+UNEXPECTED = re.compile(r"Got unexpected extra arguments? \((\S+)")
+
+
+def usage_message(error: Any) -> str:
+    """Return the message of a usage error, and how to go on: the command's help, or what is meant.
+
+    ``error`` is a typer exception.
+    """
+    message = str(error.format_message())
+    if "\n" in message:
+        return message
+    message = message.rstrip(".").replace("Value error, ", "")
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context is not None else "castigate"
+    extra = UNEXPECTED.match(message.replace("(s)", "s"))
+    if extra and extra[1].rstrip(")") in (*BUILTINS, *NAMES):
+        return f"{message}; did you mean --backend {extra[1].rstrip(')')}? see {command} --help"
+    return f"{message}; see {command} --help"

@@ -57,7 +57,7 @@ def _judge_lines(file: Path | None, tally: LineTally) -> Iterator[str]:
             for result in judge_stream(stream, tally):
                 yield f"{json_text(result)}\n"
     except OSError as error:
-        reason = error.strerror or str(error)
+        reason = f"{error.strerror or error}; give the path of JSON lines"
         raise CastigateError(f"{file or 'stdin'} cannot be read: {reason}") from None
 
 

@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from conformance.commands.help import GroupedCommands
+from conformance.commands.help import GroupedCommands, usage_message
 from conformance.commands.interruption import (
     CarriedInterrupt,
     OutputClosedError,
@@ -201,9 +201,7 @@ def _run() -> int:
     except CastigateError as error:
         return _complain(str(error), FAILED)
     except typer.TyperException as error:
-        message = error.format_message()
-        hint = "" if "\n" in message else "; see castigate --help"
-        return _complain(f"{message.rstrip('.') if hint else message}{hint}", FAILED)
+        return _complain(usage_message(error), FAILED)
     except OutputClosedError:
         return OUTPUT_CLOSED
     except CarriedInterrupt as stop:

@@ -335,10 +335,10 @@ def test_bad_usage_is_one_line_on_stderr(arguments: list[str], message: str) -> 
     ("arguments", "message"),
     [
         (["frobnicate"], "No such command 'frobnicate'; see castigate --help"),
-        (["explain"], "see castigate --help"),
+        (["explain"], "see castigate explain --help"),
         (["judge", "--frob"], "No such option: --frob; see"),
         (["run", "--jobs", "0"], "Invalid value for '--jobs': "),
-        (["report", "RUN"], "Missing option '--out'; see castigate --help"),
+        (["report", "RUN"], "Missing option '--out'; see castigate report --help"),
     ],
 )
 def test_an_unknown_command_or_option_is_one_line(arguments: list[str], message: str) -> None:
@@ -404,6 +404,16 @@ def test_help_and_version() -> None:
         ("run --backend examples/vendor_c/vendor.c", "write exec:examples/vendor_c/vendor.c"),
         (r"run --backend C:\stack.py:Own", r"backend file C:\stack.py does not exist"),
         ("run --backend ort --document onnx-cst", "did you mean `onnx-cast`, "),
+        ("run ort", "(ort); did you mean --backend ort? see castigate run --help"),
+        (
+            "run --backend ort --tier slow",
+            "'slow' is not one of 'quick', 'full'; see castigate run",
+        ),
+        (
+            "explain fp32 int8 1 --backends ort",
+            "No such option: --backends; did you mean `--backend`",
+        ),
+        ("run --backend examples/vendor_python/adapter.py:NumpyCats", "did you mean `NumpyCast`?"),
     ],
 )
 def test_a_wrong_word_is_answered_by_the_right_one(words: str, says: str) -> None:
