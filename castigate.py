@@ -27,10 +27,10 @@ if TYPE_CHECKING:  # Most programs that load this module need no types, and typi
     import pytest
     from numpy.typing import NDArray
 
-    from conformance.api.questions import DocumentRow, Explanation, FormatRow, Rows, Run
+    from conformance.api.questions import DocumentRow, Explanation, FormatRow, Listing, Run
     from conformance.api.results import Result
     from conformance.extras.checkpoints.results import CheckedCheckpoint
-    from conformance.extras.portable.agreement import Agreement
+    from conformance.extras.portable.agreement import PortableAgreement
     from specs.errors import CastigateError as CastigateError
 
 __all__ = [
@@ -162,7 +162,7 @@ def judge(
 
 def portable(
     *backends: str, pair: str, documents: Sequence[str] = (), every: bool = False
-) -> Agreement:
+) -> PortableAgreement:
     """Say on which values backends agree, as ranges, and what each does elsewhere.
 
     ``pair`` is two dtypes such as ``bf16/e4m3fn``. Documents that are named must allow the answers
@@ -186,12 +186,12 @@ def run(
     return _function("questions:run")(backends, documents, sources, targets, tier, out)  # type: ignore[no-any-return]
 
 
-def documents() -> Rows[DocumentRow]:
+def documents() -> Listing[DocumentRow]:
     """List the documents that Castigate encodes."""
     return _function("questions:document_rows")()  # type: ignore[no-any-return]
 
 
-def formats() -> Rows[FormatRow]:
+def formats() -> Listing[FormatRow]:
     """List the dtypes that Castigate knows."""
     return _function("questions:format_rows")()  # type: ignore[no-any-return]
 

@@ -40,7 +40,7 @@ SEED, EXAMPLES = 0, 1000
 """The seed and the number of random inputs of the tier quick, as in a run."""
 SWEPT_BITS = 32
 """The widest sources of which every input can be asked."""
-Function = Callable[[NDArray[Any]], object]
+CastFunction = Callable[[NDArray[Any]], object]
 
 
 def cast(
@@ -80,7 +80,7 @@ def _only_answers(case: Case, rules: Ruling, inputs: Bits) -> Bits:
 
 
 def check(
-    function: Function,
+    function: CastFunction,
     source: object,
     target: object,
     document: str | None,
@@ -129,7 +129,7 @@ class AskedFunction:
         return self._ask(bits)
 
 
-def _asked(function: Function, name: str, form: Format, end: Format, inputs: Bits) -> Bits:
+def _asked(function: CastFunction, name: str, form: Format, end: Format, inputs: Bits) -> Bits:
     """Return a function's answers to a row; raise CastigateError if it has none for each input."""
     try:
         returned = function(array_of(form, inputs.copy()))

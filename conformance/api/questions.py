@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from conformance.api.arrays import array_of, format_of, patterns_of
 from conformance.api.case_choice import chosen_case
-from conformance.api.results import Shown
+from conformance.api.results import Printable
 from conformance.driver import drive
 from conformance.families import SHAPED_TENSORS, explain_of, tensor_of
 from conformance.families.cast.pair_comparison import (
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, repr=False)
-class Explanation(Shown):
+class Explanation(Printable):
     """What documents allow for one value, and what frameworks answer.
 
     ``told`` has for each of ``cases`` the rule, its level and clause, and what it allows.
@@ -147,7 +147,7 @@ def bitcast(
 
 
 @dataclass(frozen=True, repr=False)
-class Run(Shown):
+class Run(Printable):
     """A finished run: its folder, what the command printed about it, and its exit code.
 
     It is false if a backend fails in a case that it claims.
@@ -263,7 +263,7 @@ Row = TypeVar("Row", DocumentRow, FormatRow)
 
 
 @dataclass(frozen=True, repr=False)
-class Rows(Shown, Generic[Row]):
+class Listing(Printable, Generic[Row]):
     """Rows that print one per line, by name: ``rows["onnx-cast"]``."""
 
     by_name: Mapping[str, Row]
@@ -288,18 +288,18 @@ class Rows(Shown, Generic[Row]):
         return pa.Table.from_pylist([asdict(each) for each in self])
 
 
-def document_rows() -> Rows[DocumentRow]:
+def document_rows() -> Listing[DocumentRow]:
     """Return all documents that Castigate encodes, by name."""
     rows = {}
     for name, document in documents().items():
         entry = document.entry
         rows[name] = DocumentRow(name, entry.title, entry.operation, tuple(entry.versions))
-    return Rows(rows)
+    return Listing(rows)
 
 
-def format_rows() -> Rows[FormatRow]:
+def format_rows() -> Listing[FormatRow]:
     """Return all dtypes that Castigate knows, by name."""
-    return Rows({name: _format_row(form) for name, form in every_format().items()})
+    return Listing({name: _format_row(form) for name, form in every_format().items()})
 
 
 def _format_row(form: Format) -> FormatRow:

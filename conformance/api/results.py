@@ -24,7 +24,7 @@ OF_RUNS = ("first", "last", "answer", "last_answer")
 """The columns of runs of wrong inputs: the ends of each run, and the answers there."""
 
 
-class Shown:
+class Printable:
     """A value that prints as its ``lines``, also in a notebook."""
 
     def lines(self) -> Iterator[str]:
@@ -39,7 +39,7 @@ class Shown:
 
 
 @dataclass(frozen=True, repr=False)
-class Result(Shown):
+class Result(Printable):
     """How a document or yardstick judges the answers to a cast; it is false if some are wrong.
 
     ``findings`` are the causes of wrong answers. If ``is_whole``, every input of the source was

@@ -30,7 +30,7 @@ from specs.model.vocabulary import Rounding
 FILE = Path(__file__).with_name("known_answers.json")
 MOST_LISTED = 64
 """The most inputs of a class whose answers are listed one by one."""
-Mark = Annotated[int, Field(ge=0, le=255)]
+InputMark = Annotated[int, Field(ge=0, le=255)]
 
 
 class KnownPair(StrictModel):
@@ -41,7 +41,7 @@ class KnownPair(StrictModel):
     inputs were asked; ``is_whole`` says that these are all.
     """
 
-    does: dict[str, tuple[Mark, ...]]
+    does: dict[str, tuple[InputMark, ...]]
     listed: dict[str, str] = Field(default_factory=dict)
     inputs: int
     is_whole: bool

@@ -45,12 +45,12 @@ BLOCK = 1 << 15
 """Patterns that are decided together: their words stay in a core's own cache."""
 
 Flags = NDArray[np.uint64]
-Places = NDArray[np.intp]
-Ask = Callable[[Bits], list[Bits]]
+TensorPlaces = NDArray[np.intp]
+AskBackends = Callable[[Bits], list[Bits]]
 
 
 @dataclass(frozen=True)
-class Sample:
+class ElementSample:
     """An element with a flag, and how many elements of its tensor have this flag.
 
     ``key`` is that of the most frequent pattern. If the element itself is known, ``position`` is
@@ -65,18 +65,18 @@ class Sample:
 
 
 @dataclass
-class Tally:
+class EffectTally:
     """The number of a tensor's elements with each flag, by its bit, and one of them."""
 
     counts: dict[int, int] = field(default_factory=dict)
-    samples: dict[int, Sample] = field(default_factory=dict)
+    samples: dict[int, ElementSample] = field(default_factory=dict)
 
     def add_keys(self, flags: Flags, counts: NDArray[np.uint64], keys: NDArray[np.intp]) -> None:
         """Add elements by their keys, of which each occurs ``counts`` times."""
         for bit, has_flag in _masks(flags):
             own = np.where(has_flag, counts, np.uint64(0))
             self.counts[bit] = self.counts.get(bit, 0) + int(own.sum())
-            self.samples[bit] = Sample(self.counts[bit], int(keys[own.argmax()]))
+            self.samples[bit] = ElementSample(self.counts[bit], int(keys[own.argmax()]))
 
     def add_chunk(self, flags: Flags, chunk: Bits, first: int, answers: Sequence[Bits]) -> None:
         """Add the elements of a chunk, which begins at position ``first``."""
@@ -84,9 +84,9 @@ class Tally:
             self.counts[bit] = self.counts.get(bit, 0) + int(np.count_nonzero(has_flag))
             at = int(has_flag.argmax())
             codes = tuple(int(each[at]) for each in answers)
-            found = Sample(0, 0, first + at, int(chunk[at]), codes)
+            found = ElementSample(0, 0, first + at, int(chunk[at]), codes)
             known = self.samples.get(bit, found)
-            self.samples[bit] = Sample(
+            self.samples[bit] = ElementSample(
                 self.counts[bit], 0, known.position, known.pattern, known.answers
             )
 
@@ -111,7 +111,7 @@ class AllowedAnswers:
             if isinstance(branch.outcome, Nan | Anything | Rejected):
                 self._usual[self._expected[0].branch_indices == index] = -1
 
-    def breaks(self, patterns: Bits, where: Places, answers: Bits) -> Places:
+    def breaks(self, patterns: Bits, where: TensorPlaces, answers: Bits) -> TensorPlaces:
         """Return the indices of the answers that no ruling allows.
 
         ``where`` has the row of each pattern. One that folding makes another one has that one's.
@@ -134,7 +134,9 @@ class CastCheck:
     answers of each backend to some patterns, and is None without backends. ``count`` counts keys.
     """
 
-    def __init__(self, rulings: Sequence[Ruling], ask: Ask | None, count: CountInto) -> None:
+    def __init__(
+        self, rulings: Sequence[Ruling], ask: AskBackends | None, count: CountInto
+    ) -> None:
         self._ask, self._count = ask, count
         self.rulings = tuple(rulings)
         self.source, self.target = rulings[0].source, rulings[0].target
@@ -151,13 +153,13 @@ class CastCheck:
                 where = np.arange(patterns.size)
                 self._flags |= self._compared(self._allowed, patterns, where, self._answers)
 
-    def tally(self, tensor: StoredTensor, on_read: Callable[[int], None]) -> Tally:
+    def tally(self, tensor: StoredTensor, on_read: Callable[[int], None]) -> EffectTally:
         """Read a tensor and count its elements by flags.
 
         ``on_read`` is called with the bytes of each chunk. Raise CastigateError if a backend
         fails, or if the file cannot be read.
         """
-        found, first = Tally(), 0
+        found, first = EffectTally(), 0
         histogram = Histogram(self.fold, self._count) if self.fold is not None else None
         for chunk in tensor.chunks():
             if histogram is not None:
@@ -216,7 +218,7 @@ class CastCheck:
         return flags | self._compared(allowed, chunk, where, answers), answers
 
     def _compared(
-        self, allowed: AllowedAnswers, patterns: Bits, where: Places, answers: Sequence[Bits]
+        self, allowed: AllowedAnswers, patterns: Bits, where: TensorPlaces, answers: Sequence[Bits]
     ) -> Flags:
         """Return flags for patterns on which backends differ, and on which each breaks the rules.
 

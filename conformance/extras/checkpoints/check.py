@@ -13,8 +13,8 @@ from conformance.extras.checkpoints.cast_check import (
     DIFFERING,
     EFFECTS,
     CastCheck,
-    Sample,
-    Tally,
+    EffectTally,
+    ElementSample,
 )
 from conformance.extras.checkpoints.opening import open_checkpoint
 from conformance.extras.checkpoints.pattern_counts import fastest_count
@@ -24,10 +24,10 @@ from conformance.extras.checkpoints.results import (
     YARDSTICK,
     CheckedCheckpoint,
     Effects,
-    Example,
+    ElementExample,
     TensorChanges,
 )
-from conformance.extras.checkpoints.stored_tensors import Contents, OtherTensor, StoredTensor
+from conformance.extras.checkpoints.stored_tensors import OtherTensor, StoredContents, StoredTensor
 from oracles.backend.launch_config import DEFAULT_TIMEOUT, launch_configs
 from oracles.backend.loading import load_all
 from oracles.reference import expect_by_exact
@@ -44,12 +44,12 @@ from specs.selection import cases_of_pair
 if TYPE_CHECKING:
     from conformance.extras.checkpoints.backend_answers import AskedBackends
 
-Progress = Callable[[int], Callable[[int], None]]
+ByteProgress = Callable[[int], Callable[[int], None]]
 """Gets the bytes to read; returns a function that is called with the bytes of each step."""
 
 
 def no_progress(total: int) -> Callable[[int], None]:
-    """Show nothing; a ``Progress``."""
+    """Show nothing; a ``ByteProgress``."""
     return lambda more: None
 
 
@@ -62,7 +62,7 @@ def check_checkpoint(
     backends: Sequence[str] = (),
     pythons: Sequence[str] = (),
     timeout: float = DEFAULT_TIMEOUT,
-    progress: Progress = no_progress,
+    progress: ByteProgress = no_progress,
 ) -> CheckedCheckpoint:
     """Say what a cast to ``target`` does to each tensor of a checkpoint, and what backends answer.
 
@@ -131,7 +131,7 @@ def _float_named(option: str, word: str) -> Format:
 
 
 def _chosen(
-    path: str | Path, contents: Contents, target: Format, source: Format | None
+    path: str | Path, contents: StoredContents, target: Format, source: Format | None
 ) -> tuple[list[StoredTensor], tuple[OtherTensor, ...]]:
     """Return the tensors to check, and those that are left out.
 
@@ -197,7 +197,7 @@ def _asked(backends: Sequence[Backend], source: str, target: str) -> AskedBacken
     return asked_backends(backends, source, target)
 
 
-def _effects(tensor: StoredTensor, tally: Tally, backends: Sequence[str]) -> Effects:
+def _effects(tensor: StoredTensor, tally: EffectTally, backends: Sequence[str]) -> Effects:
     counts = {name: tally.counts.get(bit, 0) for bit, name in enumerate(EFFECTS)}
     breaking = {name: tally.counts.get(BREAKING + place, 0) for place, name in enumerate(backends)}
     differing = tally.counts.get(DIFFERING, 0)
@@ -206,12 +206,12 @@ def _effects(tensor: StoredTensor, tally: Tally, backends: Sequence[str]) -> Eff
 
 def _examples(
     checks: Mapping[str, CastCheck],
-    tallies: Sequence[tuple[StoredTensor, Tally]],
+    tallies: Sequence[tuple[StoredTensor, EffectTally]],
     backends: Sequence[str],
-) -> Iterator[Example]:
+) -> Iterator[ElementExample]:
     """Yield an example of each effect that occurs: in the tensor that has it most often."""
     names = [*EFFECTS, "differing", *(f"breaking:{name}" for name in backends)]
-    chosen: dict[int, tuple[StoredTensor, Sample]] = {}
+    chosen: dict[int, tuple[StoredTensor, ElementSample]] = {}
     for tensor, tally in tallies:
         for bit, sample in tally.samples.items():
             if bit not in chosen or sample.count > chosen[bit][1].count:
@@ -231,7 +231,7 @@ def _examples(
         if position is None:
             position, pattern = places[id(tensor)][sample.key]
             answers = check.answers(pattern)
-        yield Example(
+        yield ElementExample(
             names[bit],
             tensor.name,
             tensor.dtype,

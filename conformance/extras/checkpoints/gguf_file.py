@@ -14,9 +14,9 @@ from typing import BinaryIO, NamedTuple
 
 from conformance.extras.checkpoints.stored_tensors import (
     MOST_DIMENSIONS,
-    Contents,
+    ByteSpan,
     OtherTensor,
-    Span,
+    StoredContents,
     StoredTensor,
     check_spans,
     file_chunks,
@@ -53,7 +53,7 @@ class TensorInfo(NamedTuple):
     offset: int
 
 
-def read_gguf(path: Path) -> Contents:
+def read_gguf(path: Path) -> StoredContents:
     """Read the table of tensors; raise CastigateError if the file is malformed."""
     with open(path, "rb") as file:
         infos, alignment = _Header(path, file).tensors()
@@ -66,11 +66,11 @@ def read_gguf(path: Path) -> Contents:
             continue
         dtype = format_named(FLOATS[kind])
         first = begin + each.offset
-        spans.append(Span(each.name, first, first + prod(each.shape) * dtype.bits // 8))
+        spans.append(ByteSpan(each.name, first, first + prod(each.shape) * dtype.bits // 8))
         chunks = partial(file_chunks, path, spans[-1], dtype.storage)
         floats.append(StoredTensor(each.name, dtype.name, each.shape, chunks))
     check_spans(path, spans)
-    return Contents(tuple(floats), tuple(others))
+    return StoredContents(tuple(floats), tuple(others))
 
 
 class _Header:

@@ -15,10 +15,10 @@ from zipfile import BadZipFile, ZipFile
 from numpy.lib import format as npy
 
 from conformance.extras.checkpoints.stored_tensors import (
-    Contents,
+    ByteSpan,
     Order,
     OtherTensor,
-    Span,
+    StoredContents,
     StoredTensor,
     check_shape,
     check_spans,
@@ -37,17 +37,17 @@ BROKEN = (BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
 """What reading a damaged, encrypted or unusually compressed archive raises."""
 
 
-def read_npy(path: Path) -> Contents:
+def read_npy(path: Path) -> StoredContents:
     """Read the header of a file; raise CastigateError if it is malformed."""
     with open(path, "rb") as file:
         found, others, begin = _tensor(path, path.stem, file, partial(_of_file, path))
     if found is not None:
-        check_spans(path, [Span(path.stem, begin, begin + found.bytes)])
-        return Contents((found,))
-    return Contents((), others)
+        check_spans(path, [ByteSpan(path.stem, begin, begin + found.bytes)])
+        return StoredContents((found,))
+    return StoredContents((), others)
 
 
-def read_npz(path: Path) -> Contents:
+def read_npz(path: Path) -> StoredContents:
     """Read the headers of all arrays; raise CastigateError if one is malformed."""
     floats: list[StoredTensor] = []
     others: list[OtherTensor] = []
@@ -67,7 +67,7 @@ def read_npz(path: Path) -> Contents:
                 )
             else:
                 floats.append(found)
-    return Contents(tuple(floats), tuple(others))
+    return StoredContents(tuple(floats), tuple(others))
 
 
 @contextmanager

@@ -13,9 +13,9 @@ import numpy as np
 
 from conformance.extras.checkpoints.stored_tensors import (
     CHUNK_BYTES,
-    Contents,
+    ByteSpan,
     OtherTensor,
-    Span,
+    StoredContents,
     StoredTensor,
     check_shape,
     check_spans,
@@ -44,7 +44,7 @@ FIELDS = {"float64": ("double_data", "float64"), "float32": ("float_data", "floa
 """
 
 
-def read_onnx(path: Path) -> Contents:
+def read_onnx(path: Path) -> StoredContents:
     """Read the initializers of the main graph.
 
     Raise CastigateError if onnx is not installed, or if the model is malformed.
@@ -65,7 +65,7 @@ def read_onnx(path: Path) -> Contents:
         ) from None
     names = onnx.TensorProto.DataType
     floats, others = [], []
-    spans: dict[Path, list[Span]] = {}
+    spans: dict[Path, list[ByteSpan]] = {}
     for each in model.graph.initializer:
         known = each.data_type in names.values()
         dtype = names.Name(each.data_type) if known else f"dtype {each.data_type}"
@@ -77,11 +77,11 @@ def read_onnx(path: Path) -> Contents:
         # Initializers of equal content may share their bytes.
         for one in found:
             check_spans(file, [one])
-    return Contents(tuple(floats), tuple(others))
+    return StoredContents(tuple(floats), tuple(others))
 
 
 def _tensor(
-    path: Path, each: Any, dtype: Format, onnx: Any, spans: dict[Path, list[Span]]
+    path: Path, each: Any, dtype: Format, onnx: Any, spans: dict[Path, list[ByteSpan]]
 ) -> StoredTensor:
     """Return an initializer; note in ``spans`` where its bytes are if they are in another file."""
     shape = tuple(each.dims)
@@ -121,7 +121,7 @@ def _array_chunks(elements: Bits) -> Iterator[Bits]:
         yield elements[at : at + step]
 
 
-def _external(path: Path, each: Any, wanted: int) -> tuple[Path, Span]:
+def _external(path: Path, each: Any, wanted: int) -> tuple[Path, ByteSpan]:
     """Return the file that holds an initializer's elements, and their place in it."""
     entries = {entry.key: entry.value for entry in each.external_data}
     location = entries.get("location", "")
@@ -152,4 +152,4 @@ def _external(path: Path, each: Any, wanted: int) -> tuple[Path, Span]:
             f"{path}: initializer {quoted(each.name)} has a malformed offset or length in"
             f" {quoted(location)}; save the model again"
         )
-    return file, Span(each.name, begin, begin + length)
+    return file, ByteSpan(each.name, begin, begin + length)

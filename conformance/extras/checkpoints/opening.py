@@ -11,7 +11,7 @@ from conformance.extras.checkpoints.safetensors_file import (
     read_index,
     read_safetensors,
 )
-from conformance.extras.checkpoints.stored_tensors import Contents
+from conformance.extras.checkpoints.stored_tensors import StoredContents
 from specs.errors import CastigateError, quoted, require_regular
 
 FORMATS = "safetensors, GGUF, npz, npy or ONNX"
@@ -21,7 +21,7 @@ ONNX_VERSION = b"\x08"
 """The first byte of a model: that of the field ``ir_version``."""
 
 
-def open_checkpoint(path: Path) -> Contents:
+def open_checkpoint(path: Path) -> StoredContents:
     """Return the tensors of a file, of an index, or of a folder of safetensors files.
 
     No element is read. Raise CastigateError if there is no such file, if it is a pipe or a device,

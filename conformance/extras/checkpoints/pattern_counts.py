@@ -33,7 +33,7 @@ CountInto = Callable[[Bits, int, NDArray[np.uint32]], None]
 
 
 @dataclass(frozen=True)
-class Folding:
+class BitFolding:
     """How patterns of a source become keys: the low bits that are folded into one, 0 for none."""
 
     source: Format
@@ -58,7 +58,7 @@ class Folding:
         return found
 
 
-def folding(source: Format, target: Format, can_fold: bool) -> Folding | None:
+def folding(source: Format, target: Format, can_fold: bool) -> BitFolding | None:
     """Return how to count the patterns of a source by keys; None if there are too many keys.
 
     Without ``can_fold``, patterns of more than 16 bits have no keys.
@@ -69,7 +69,7 @@ def folding(source: Format, target: Format, can_fold: bool) -> Folding | None:
         beyond = source.entry.mantissa - target.entry.mantissa - 1
         if beyond > 1 and target.lowest_exponent >= source.lowest_exponent:
             low_bits = beyond
-    found = Folding(source, low_bits)
+    found = BitFolding(source, low_bits)
     return found if found.bits <= MOST_KEY_BITS else None
 
 
@@ -108,7 +108,7 @@ def fastest_count(elements: int) -> CountInto:
 class Histogram:
     """Counts how often each key occurs in a tensor."""
 
-    def __init__(self, fold: Folding, count: CountInto) -> None:
+    def __init__(self, fold: BitFolding, count: CountInto) -> None:
         self._fold, self._count = fold, count
         # Counters of 32 bits are twice as fast as wider ones.
         self._recent = np.zeros(1 << fold.bits, np.uint32)

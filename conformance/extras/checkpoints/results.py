@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
-from conformance.api.results import Shown
+from conformance.api.results import Printable
 from conformance.extras.checkpoints.stored_tensors import OtherTensor
 from reports.counterexample.drawing import datum_with_value
 from reports.findings.finding_text import counted, datum_words
@@ -82,7 +82,7 @@ class TensorChanges:
 
 
 @dataclass(frozen=True)
-class Example:
+class ElementExample:
     """An element of a tensor on which a cast has an effect.
 
     ``effect`` is a field of ``Effects``, or ``breaking:BACKEND``. ``pattern`` has the element's
@@ -100,7 +100,7 @@ class Example:
 
 
 @dataclass(frozen=True, repr=False)
-class CheckedCheckpoint(Shown):
+class CheckedCheckpoint(Printable):
     """The result of a check: each tensor's effects, the most changes first, and their sum.
 
     It is true if no backends differ, and none breaks what decides; always without backends.
@@ -115,7 +115,7 @@ class CheckedCheckpoint(Shown):
     total: Effects
     tensors: tuple[TensorChanges, ...]
     others: tuple[OtherTensor, ...]
-    examples: tuple[Example, ...]
+    examples: tuple[ElementExample, ...]
     has_document: bool
     decided_by: Mapping[str, tuple[str, ...]]
     asked: Mapping[str, Mapping[str, str]]
@@ -157,7 +157,7 @@ def result_lines(checked: CheckedCheckpoint, shows_all: bool) -> Iterator[str]:
     yield ""
     yield from _table(checked, shows_all)
     yield ""
-    elements: dict[tuple[str, tuple[int, ...]], list[Example]] = {}
+    elements: dict[tuple[str, tuple[int, ...]], list[ElementExample]] = {}
     for each in checked.examples:
         elements.setdefault((each.tensor, each.index), []).append(each)
     for examples in elements.values():
@@ -235,7 +235,7 @@ def _not_allowed(backend: str) -> str:
     return f"{backend} not allowed"
 
 
-def _example_lines(checked: CheckedCheckpoint, examples: Sequence[Example]) -> Iterator[str]:
+def _example_lines(checked: CheckedCheckpoint, examples: Sequence[ElementExample]) -> Iterator[str]:
     """Yield the lines of an element, which is an example of one effect or more."""
     example = examples[0]
     source, target = format_named(example.dtype), format_named(checked.target)

@@ -15,9 +15,9 @@ from pydantic import BaseModel, ConfigDict, Field, StrictInt, TypeAdapter, Valid
 from conformance.extras.checkpoints.stored_tensors import (
     LARGEST,
     MOST_DIMENSIONS,
-    Contents,
+    ByteSpan,
     OtherTensor,
-    Span,
+    StoredContents,
     StoredTensor,
     check_spans,
     file_chunks,
@@ -68,7 +68,7 @@ class ShardIndex(BaseModel):
 HEADER = TypeAdapter(dict[str, TensorEntry])
 
 
-def read_safetensors(path: Path) -> Contents:
+def read_safetensors(path: Path) -> StoredContents:
     """Read the header of a file; raise CastigateError if it is malformed."""
     header, begin = _header(path)
     header.pop(METADATA, None)
@@ -77,7 +77,7 @@ def read_safetensors(path: Path) -> Contents:
     except ValidationError as error:
         raise CastigateError(f"{path}: {first_problem(error)}; write the file again") from None
     spans = {
-        name: Span(name, begin + each.data_offsets[0], begin + each.data_offsets[1])
+        name: ByteSpan(name, begin + each.data_offsets[0], begin + each.data_offsets[1])
         for name, each in entries.items()
     }
     floats, others = [], []
@@ -96,7 +96,7 @@ def read_safetensors(path: Path) -> Contents:
         chunks = partial(file_chunks, path, span, dtype.storage)
         floats.append(StoredTensor(name, dtype.name, each.shape, chunks))
     check_spans(path, spans.values())
-    return Contents(tuple(floats), tuple(others))
+    return StoredContents(tuple(floats), tuple(others))
 
 
 def _header(path: Path) -> tuple[dict[str, Any], int]:
@@ -145,7 +145,7 @@ def first_problem(error: ValidationError) -> str:
     return f"{where}: {problem['msg']}"
 
 
-def read_index(path: Path) -> Contents:
+def read_index(path: Path) -> StoredContents:
     """Read the tensors of all files that an index names, which lie beside it.
 
     Raise CastigateError if the index or a file is malformed, or if a file lacks a tensor.
@@ -177,7 +177,7 @@ def read_index(path: Path) -> Contents:
     return joined(shards.values())
 
 
-def read_folder(folder: Path) -> Contents:
+def read_folder(folder: Path) -> StoredContents:
     """Read a folder's index, or all its safetensors files; raise CastigateError if it has none."""
     indices = sorted(folder.glob(f"*{INDEX_SUFFIX}"))
     if len(indices) == 1:
@@ -189,10 +189,10 @@ def read_folder(folder: Path) -> Contents:
     return joined(map(read_safetensors, files))
 
 
-def joined(parts: Iterable[Contents]) -> Contents:
+def joined(parts: Iterable[StoredContents]) -> StoredContents:
     """Return the contents of several files as one."""
     found = list(parts)
-    return Contents(
+    return StoredContents(
         tuple(each for part in found for each in part.floats),
         tuple(each for part in found for each in part.others),
     )

@@ -81,7 +81,7 @@ class OtherTensor(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Contents:
+class StoredContents:
     """The tensors of a checkpoint: those of floats, and others, whose elements are not read."""
 
     floats: tuple[StoredTensor, ...]
@@ -93,7 +93,7 @@ class Contents:
         return [each.name for each in self.floats] + [each.name for each in self.others]
 
 
-class Span(NamedTuple):
+class ByteSpan(NamedTuple):
     """The bytes of a tensor in a file: from ``begin`` to before ``end``."""
 
     name: str
@@ -109,9 +109,9 @@ def check_shape(path: Path, name: str, shape: Sequence[int]) -> None:
         )
 
 
-def check_spans(path: Path, spans: Iterable[Span]) -> None:
+def check_spans(path: Path, spans: Iterable[ByteSpan]) -> None:
     """Raise CastigateError if bytes of tensors lie beyond the end of their file, or overlap."""
-    size, last = path.stat().st_size, Span("", 0, 0)
+    size, last = path.stat().st_size, ByteSpan("", 0, 0)
     for each in sorted(spans, key=lambda span: (span.begin, span.end)):
         if each.end > size:
             raise CastigateError(
@@ -127,7 +127,7 @@ def check_spans(path: Path, spans: Iterable[Span]) -> None:
             last = each
 
 
-def file_chunks(path: Path, span: Span, storage: str) -> Iterator[Bits]:
+def file_chunks(path: Path, span: ByteSpan, storage: str) -> Iterator[Bits]:
     """Yield the elements of a span of a file, which has them in little-endian order."""
     with open(path, "rb", buffering=0) as file:
         file.seek(span.begin)

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from conformance.api.results import Shown
+from conformance.api.results import Printable
 from conformance.extras.portable.pairs import PortablePair, pair_lines
 from conformance.extras.portable.questions import PairQuestion, of_backends
 from conformance.extras.portable.requirements import pair_named
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, repr=False)
-class Agreement(Shown):
+class PortableAgreement(Printable):
     """Where backends agree on a pair; it is true if they agree on every input that was asked."""
 
     pair: PortablePair
@@ -44,7 +44,7 @@ class Agreement(Shown):
 
 def agreement(
     backends: Sequence[str], pair: str, selected: Sequence[str], every: bool
-) -> Agreement:
+) -> PortableAgreement:
     """Ask backends about a pair, such as ``bf16/e4m3fn``, and return where they agree.
 
     ``selected`` are documents that must allow the answers. Raise CastigateError if a backend cannot
@@ -54,6 +54,6 @@ def agreement(
     with ExitStack() as stack:
         loaded = load_all(stack, launch_configs(backends, (), DEFAULT_TIMEOUT))
         try:
-            return Agreement(of_backends(loaded, question, lambda _: None).pair)
+            return PortableAgreement(of_backends(loaded, question, lambda _: None).pair)
         except LostBackendError as lost:
             raise CastigateError(f"{question.name}: {lost}; leave it out") from None

@@ -12,7 +12,7 @@ import pytest
 from conformance.extras.checkpoints import check, pattern_counts, stored_tensors
 from conformance.extras.checkpoints.cast_check import effect_flags
 from conformance.extras.checkpoints.check import CheckedCheckpoint, check_checkpoint
-from conformance.extras.checkpoints.pattern_counts import Folding, Histogram, count_into, folding
+from conformance.extras.checkpoints.pattern_counts import BitFolding, Histogram, count_into, folding
 from oracles.registry import load_backend
 from specs.errors import CastigateError
 from specs.formats import format_named
@@ -191,7 +191,7 @@ def test_chunks_of_any_size_give_the_same(
 
 def test_counters_do_not_overflow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pattern_counts, "MOST_COUNTED", 10)
-    histogram = Histogram(Folding(format_named("float8e5m2"), 0), count_into)
+    histogram = Histogram(BitFolding(format_named("float8e5m2"), 0), count_into)
     for _ in range(5):
         histogram.add(np.array([3, 3, 3, 200], np.uint8))
     keys, counts = histogram.counts()
