@@ -40,11 +40,11 @@ BITS_OF_MECHANISM = 6.0
 class Undecided:
     """The cause of a wrong answer to a single input that several mechanisms explain equally well.
 
-    ``sentences`` are those of the mechanisms.
+    ``name`` is that of the first of them, and ``sentences`` are those of all.
     """
 
+    name: str
     sentences: tuple[str, ...]
-    name = "one-input"
 
     @property
     def says(self) -> str:
@@ -72,6 +72,7 @@ class RuleExplanation:
     wrong: WrongAnswers
     claims: dict[Wrong, ExplainedRuns] = field(default_factory=dict)
     shares: dict[Wrong | Undecided, Share] = field(default_factory=dict)
+    _outranked: dict[Wrong, bool] = field(default_factory=dict)
 
     @cached_property
     def possible(self) -> dict[Wrong, float]:
@@ -95,9 +96,41 @@ class RuleExplanation:
             return None
         claim = self.claims[mechanism]
         placed = claim.placed if extent == "all" else claim.likely
-        if placed is None or placed.forecast.reach > reach:
+        if placed is None or placed.forecast.reach > reach or self._is_outranked(mechanism):
             return None
         return placed if (placed.runs & self.wrong.left).any() else None
+
+    def _is_outranked(self, mechanism: Wrong) -> bool:
+        """Whether a behavior gives only answers of which another mechanism is the cause.
+
+        That depends on this case alone. Of integers and booleans, constants tell little.
+        """
+        if not mechanism.is_behavior:
+            return False
+        if mechanism not in self._outranked:
+            explained = self.claims[mechanism].explained
+            self._outranked[mechanism] = any(
+                self._outranks(other, mechanism)
+                for other, claim in self.claims.items()
+                if other.outranks_behaviors and not (explained & ~claim.explained).any()
+            )
+        return self._outranked[mechanism]
+
+    def _outranks(self, other: Wrong, behavior: Wrong) -> bool:
+        placed = self.claims[other].placed
+        if placed is None or (self.claims[behavior].explained & ~placed.runs).any():
+            return False
+        match other.tells:
+            case "what":
+                return True
+            case "constant" if behavior.tells == "form" and other.name == "zero":
+                own = self.claims[behavior].placed
+                return own is not None and own.forecast.reach != Reach.EVERYWHERE
+            case "constant":
+                target = format_named(self.wrong.case.target)
+                return behavior.tells == "form" and target.kind == "float"
+            case _:
+                return placed.forecast.reach == Reach.EVERYWHERE
 
     def take(self, mechanism: Wrong, reach: Reach, cause: Wrong | Undecided) -> None:
         """Assign to ``cause`` the runs left that ``mechanism`` explains and predicts.
@@ -121,6 +154,7 @@ class RuleExplanation:
     def learn(self, claims: Mapping[Wrong, ExplainedRuns]) -> None:
         """Replace the claims of all mechanisms by these."""
         self.claims = dict(claims)
+        self._outranked.clear()
         self._forget()
 
     def _forget(self) -> None:
@@ -227,7 +261,9 @@ def _choose(found: Sequence[RuleExplanation], steps: list[Choice], reach: Reach)
         rivals = _rivals(found, best, reach) if best not in chosen else []
         chosen.add(best)
         _take(
-            found, steps, Choice(best, reach, Undecided((best.says, *rivals)) if rivals else best)
+            found,
+            steps,
+            Choice(best, reach, Undecided(best.name, (best.says, *rivals)) if rivals else best),
         )
 
 

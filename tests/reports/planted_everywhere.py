@@ -278,7 +278,7 @@ SPREAD: dict[str, Spread] = {
     "nans-carried": Spread(nan_added, ("float32/bfloat16",)),
     "zero-is-one": Spread(
         at(is_zero, lambda _: 127),
-        pairs("uint8 int8 float16 uint4", "float8e8m0", "/saturate:1/round_mode:up"),
+        pairs("uint8 int8 float16 int16", "float8e8m0", "/saturate:1/round_mode:up"),
         LIKE,
     ),
     "clamps-integers": Spread(clamps_integers, pairs("int16 int32 uint16", "int8 uint8")),
