@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,19 +21,19 @@ OLD = ("onnx-cast:23", "onnx-cast:21", "onnx-cast-like:23")
 class Spread:
     """A fault with the pairs and modes that have it, as ends of ids, and the documents.
 
-    The first pair and the first document are those of the selections of one.
+    The first document is the one of the selections of one document.
     """
 
     answer: Answer
     pairs: tuple[str, ...]
     documents: tuple[str, ...] = ALL
 
-    def patterns(self, *, documents: int | None = None, pairs: int | None = None) -> list[str]:
-        return [
-            f"{document}/{pair}/"
-            for document in self.documents[:documents]
-            for pair in self.pairs[:pairs]
-        ]
+    def selections(self) -> Iterator[list[str]]:
+        """Yield the beginnings of ids of the whole, of one document, and of each of its pairs."""
+        document = self.documents[0]
+        yield [f"{each}/{pair}/" for each in self.documents for pair in self.pairs]
+        yield [f"{document}/{pair}/" for pair in self.pairs]
+        yield from ([f"{document}/{pair}/"] for pair in self.pairs)
 
 
 Where = Callable[[Format, Any], Any]
@@ -62,8 +62,8 @@ def values(form: Format, bits: Any) -> Any:
             return np.where(numbers >= half, numbers - 2 * half, numbers)
         return numbers
     wide = Case("onnx-cast", "25", form.name, "float64")
-    return bits.view(np.float64) if form.name == "float64" else RIGHT.cast(wide, bits).view(
-        np.float64
+    return (
+        bits.view(np.float64) if form.name == "float64" else RIGHT.cast(wide, bits).view(np.float64)
     )
 
 
@@ -228,8 +228,8 @@ SPREAD: dict[str, Spread] = {
     "truncates": Spread(cut_off, pairs("float32", "bfloat16 float16")),
     "twice-through-float16": Spread(
         numbers_through("float16"),
-        ("float32/float8e5m2/saturate:1", "float32/float8e4m3fn/saturate:1",
-         "float32/float8e5m2", "float32/float8e4m3fn"),
+        ("float32/float8e5m2/saturate:1", "float32/float8e4m3fn/saturate:1"),
+        LIKE,
     ),
     "halves-away": Spread(halves_away, pairs("float32", "bfloat16 float16")),
     "saturate-ignored": Spread(
