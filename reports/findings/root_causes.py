@@ -90,13 +90,19 @@ class RuleExplanation:
         """Return the runs that a mechanism explains and predicts, with its forecast.
 
         With the extent ``few`` they come from a sample of the inputs. Return None if the forecast
-        reaches less far than ``reach``, or if none of the runs is left.
+        reaches less far than ``reach``, if none of the runs is left, or if it is a behavior and
+        another mechanism is the cause of its answers.
         """
+        placed = self.predicted(mechanism, reach, extent)
+        return None if placed is None or self._is_outranked(mechanism) else placed
+
+    def predicted(self, mechanism: Wrong, reach: Reach, extent: Extent = "all") -> Placed | None:
+        """Return what ``placed`` does, whatever else is the cause of the mechanism's answers."""
         if mechanism not in self.possible:
             return None
         claim = self.claims[mechanism]
         placed = claim.placed if extent == "all" else claim.likely
-        if placed is None or placed.forecast.reach > reach or self._is_outranked(mechanism):
+        if placed is None or placed.forecast.reach > reach:
             return None
         return placed if (placed.runs & self.wrong.left).any() else None
 
@@ -296,7 +302,7 @@ def _rivals(found: Sequence[RuleExplanation], best: Wrong, reach: Reach) -> list
     others = (
         mechanism
         for mechanism in first.claims
-        if (other := first.placed(mechanism, farthest)) is not None
+        if (other := first.predicted(mechanism, farthest)) is not None
         and (other.runs & runs).any()
         and (other.forecast.reach < Reach.INTERVALS or mechanism.tells == "constant")
         and not (best.alike and mechanism.alike == best.alike)
