@@ -32,6 +32,8 @@ MOST_KINDS = 160
 Real backends have up to 110. One that is wrong in all cases of all documents has 1,268, and the
 choice among these takes minutes for each 100.
 """
+ONE_INPUT = "gives one input a wrong value"
+"""How the sentence begins of a finding of which a single input is not enough to tell the cause."""
 BITS_OF_MECHANISM = 6.0
 """The bits that it takes to name one of about 64 mechanisms."""
 
@@ -51,7 +53,7 @@ class Undecided:
         """The sentence of the finding."""
         *most, last = self.sentences
         words = f"{', '.join(most)}, or {last}"
-        return f"gives one input a wrong value, which is not enough to tell the cause: {words}"
+        return f"{ONE_INPUT}, which is not enough to tell the cause: {words}"
 
 
 class Share(NamedTuple):
