@@ -108,7 +108,7 @@ FRONT = (
     "header, main > h1, main > p, section:is([aria-labelledby=news], [aria-labelledby=findings])"
 )
 MATRICES = "header, main > :not(section), section[aria-labelledby=verdicts]"
-FINDING = "finding-ort-half-away-clamp.html", "finding-torch-unexplained.html", "header, main"
+FINDING = "finding-ort-maximum.html", "finding-torch-unexplained.html", "header, main"
 PORTED = "casts.html#port=torch&into=ort"
 PICTURES = {
     "overview": Picture("index.html", "index.html", FRONT),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from oracles.protocol import Oracle, claims_of
@@ -23,6 +23,20 @@ class Claim:
     def covers(self, document: str, version: str) -> bool:
         """Return whether the claim includes this version of a document."""
         return self.document == document and self.version in (None, version)
+
+
+def is_held_to(
+    claimed: Iterable[Claim], named: Collection[str], document: str, version: str
+) -> bool:
+    """Return whether a version of a document counts against a backend with these claims.
+
+    It does if the backend claims the version, or if ``named``, the user's words, has it. If the
+    backend claims no version of a document that is named, all of them count.
+    """
+    own = [each for each in claimed if each.document == document]
+    if any(each.covers(document, version) for each in own) or f"{document}:{version}" in named:
+        return True
+    return document in named and not own
 
 
 def parse_claim(text: str) -> Claim:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
-from oracles.claims import Claim
+from oracles.claims import Claim, is_held_to
 from reports.drawn_tensors import TIMES_FULL, TIMES_GATE
 from reports.grading.allowed_answers import Expectations
 from reports.judgement import Verdict
@@ -20,6 +20,7 @@ class Settings:
     seed: int = 0
     max_examples: int = 1000
     asked_for: frozenset[str] = frozenset()
+    """The documents that the user named, as ``name`` or ``name:version``."""
     tier: str = "quick"
     isolates_sweeps: bool = False
     """Whether no backend is trusted, as in a gate: then none runs in the process that judges it,
@@ -83,10 +84,10 @@ class Subject:
     def claims(self, case: Case) -> bool:
         """Whether a rule that the backend breaks in a case counts against it.
 
-        It does if the backend claims the version, or if the user named the document.
+        It does if the backend claims the version, or if the user named the version, or the document
+        of which the backend claims none.
         """
-        is_named = case.document in self.settings.asked_for
-        return is_named or any(each.covers(case.document, case.version) for each in self.claimed)
+        return is_held_to(self.claimed, self.settings.asked_for, case.document, case.version)
 
     def graded(self, case: Case, levels: Collection[str], is_open: bool) -> Verdict:
         """Return the verdict on a case whose broken rules have these ``levels``, if any.

@@ -92,7 +92,8 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
         action="append",
         default=[],
         metavar="NAME[:VERSION]",
-        help="judge only this document (repeatable); a document asked for counts as claimed",
+        help="judge only this document (repeatable): the versions that a backend claims count, "
+        "all if it claims none, and a version that is named",
     )
     group.addoption(
         "--rules",
@@ -306,7 +307,7 @@ def _settings(config: pytest.Config) -> Settings:
     return Settings(
         config.getoption("--seed"),
         config.getoption("--max-examples"),
-        frozenset(word.partition(":")[0] for word in documents_asked_for(config)),
+        frozenset(documents_asked_for(config)),
         config.getoption("--tier"),
         # Only under --runxfail such a case fails, and is shown with a script.
         hides_unclaimed=not config.getoption("runxfail"),

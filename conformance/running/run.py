@@ -83,11 +83,10 @@ class RunRequest:
     @property
     def settings(self) -> Settings:
         """The settings that every worker needs."""
-        asked_for = frozenset(word.partition(":")[0] for word in self.selection.documents)
         return Settings(
             self.seed,
             self.max_examples,
-            asked_for,
+            frozenset(self.selection.documents),
             self.tier,
             self.isolates_sweeps,
             self.selection,

@@ -43,11 +43,9 @@ def faults() -> Iterator[Fault]:
         named = (wrong.name, "as-*", *ALSO_CALLED[rounding])
         yield Fault(wrong.name, "rounding", partial(planted, wrong), named, _rounds)
     for name, ties in TIES.items():
-        yield Fault(
-            f"ties-{name}", "rounding", ties, ("rounds-*", "half-*", "as-*", UNEXPLAINED), _rounds
-        )
+        yield Fault(f"ties-{name}", "rounding", ties, ("rounds-*", "as-*", UNEXPLAINED), _rounds)
     for name, dropped in DROPPED.items():
-        dropping = ("ignores-*-low-bits", "sticky-*-bits", "truncate-*", "rounds-*", UNEXPLAINED)
+        dropping = ("ignores-*-low-bits", "sticky-*-bits", "rounds-*", UNEXPLAINED)
         yield Fault(
             f"drops-{name}",
             "dropped bits",
@@ -75,18 +73,19 @@ def faults() -> Iterator[Fault]:
 
 NAMES_OF_ENDS = (
     "infinity", "minus-infinity", "nan", "zero", "minus-zero", "maximum", "minimum", "smallest",
-    "one", "*clamp*", "*infinity*", "*-nan", "truncate-*", "ceil-*", "half-*", "saturate",
+    "one", "*clamp*", "*infinity*", "*-nan", "rounds-toward-zero", "rounds-ceil",
+    "rounds-nearest-*", "saturate",
     UNEXPLAINED,
 )  # fmt: skip
 """The causes that name an answer at an end of the range."""
 OF_DETOURS = ("as-*", "packed-via-*", "nan-sign", "wrap", "flush-*", "flushes-*", "nearest-flush")
 """The causes that name what a detour loses."""
 ALSO_CALLED: dict[Rounding, tuple[str, ...]] = {
-    "nearest-even": ("nearest*", "half-even-*"),
-    "nearest-away": ("half-away-*",),
-    "toward-zero": ("truncate-*", "saturate", "wrap", "via-*", "as-c-on-x86"),
+    "nearest-even": ("nearest*",),
+    "nearest-away": (),
+    "toward-zero": ("saturate", "wrap", "via-*", "as-c-on-x86"),
     "floor": (),
-    "ceil": ("ceil-*",),
+    "ceil": (),
     "odd": (),
 }
 """By rounding, causes that round in the same way, and are found instead if they explain as much."""
@@ -409,7 +408,7 @@ def _to_numbers(source: Format, target: Format) -> bool:
     return between_numbers(source, target) and target.kind != "boolean"
 
 
-OF_UNITS = ("rounds-*", "as-*", "ceil-*", "half-*", "truncate-*", "nearest*", UNEXPLAINED)
+OF_UNITS = ("rounds-*", "as-*", "nearest*", UNEXPLAINED)
 """The causes of answers that are the next value."""
 ARITHMETIC: dict[str, tuple[Callable[[Row], Bits], tuple[str, ...], Applies]] = {
     "one-unit-too-large": (

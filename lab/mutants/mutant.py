@@ -38,7 +38,9 @@ from specs.errors import CastigateError, did_you_mean
 from specs.formats import format_named
 from specs.selection import case_named
 
-OF_ALL = ("one-input", "the-receiver-holds-other-bits")
+UNTOLD = "one-input"
+"""Stands for the name of a finding that one input shows, which is not enough to tell its cause."""
+OF_ALL = (UNTOLD, "the-receiver-holds-other-bits")
 """Causes that are right for any fault: it shows on one input, or in the receiver of a call."""
 CHANGES_WITH_LAYOUT = "changes-with-layout"
 ALONE = "!"

@@ -16,7 +16,8 @@ from specs.formats import Format, format_named, formats
 
 UNEXPLAINED = "unexplained"
 AS_C = (
-    "*via-*", "as-c-on-x86", "wrap", "saturate", "clamp-*", "minimum", "maximum", "zero", "half-*",
+    "*via-*", "as-c-on-x86", "wrap", "saturate", "clamp-*", "minimum", "maximum", "zero",
+    "rounds-nearest-*",
     "as-*", "clamps-*",
 )  # fmt: skip
 """The causes that name a conversion of numbers to integers."""
@@ -157,7 +158,7 @@ INTEGERS: dict[str, tuple[Callable[[Row], Bits], Applies, tuple[str, ...]]] = {
     "rounds-up-halves": (
         lambda row: _wrapped(row, _signed(row, np.floor(_magnitudes(row) + 0.5))),
         lambda source, target: source.kind == "float" and _to_integers(source, target),
-        ("half-*", UNEXPLAINED),
+        ("rounds-nearest-*", UNEXPLAINED),
     ),
 }
 
@@ -184,7 +185,7 @@ BOOLEANS: dict[str, tuple[Callable[[Row], Bits], Applies, tuple[str, ...]]] = {
     "halves-are-rounded": (
         lambda row: row.stored(_magnitudes(row) >= 0.5),
         _to_booleans,
-        ("half-*", "truncated-*", "zero", UNEXPLAINED),
+        ("rounds-nearest-*", "truncated-*", "zero", UNEXPLAINED),
     ),
     "negative-zero-is-true": (
         lambda row: row.stored(row.words != 0),

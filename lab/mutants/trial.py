@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from conformance.driver import BackendJudge
 from conformance.judging.subject import Settings
 from conformance.running.plan import Tier, quick_tasks
-from lab.mutants.mutant import Mutant, MutantOracle, mutant_named
+from lab.mutants.mutant import UNTOLD, Mutant, MutantOracle, mutant_named
 from lab.mutants.space import Combination, chosen, combinations
 from lab.mutants.survivors import REASONS, UNKNOWN_REASON
 from lab.mutants.tensors import NEED_PROCESS
@@ -26,6 +26,7 @@ from oracles.backend.loading import close, load_isolated
 from oracles.registry import Backend
 from reports.findings.find import find_findings
 from reports.findings.judged_cells import cell_of
+from reports.findings.root_causes import ONE_INPUT
 from reports.judgement import FAILING, Judgement
 from reports.problems import ChangesWithShape
 from specs.selection import case_named, select
@@ -188,7 +189,10 @@ def _check(judgement: Judgement) -> str:
 
 
 def _findings(failing: Sequence[Judgement]) -> tuple[str, ...]:
-    """The names of the findings of failing judgements, those of most inputs first."""
+    """The names of the findings of failing judgements, those of most inputs first.
+
+    One whose cause a single input does not tell has the name ``UNTOLD``.
+    """
     arrays: dict[str, NDArray[Any]] = {}
     cells = []
     for judgement in failing:
@@ -199,4 +203,8 @@ def _findings(failing: Sequence[Judgement]) -> tuple[str, ...]:
                 digests.append(array.digest)
         cells.append(cell_of(case_named(judgement.case), judgement, digests))
     found = find_findings(cells, arrays.__getitem__)
-    return tuple(each.name for findings in found.values() for each in findings)
+    return tuple(
+        UNTOLD if each.says.startswith(ONE_INPUT) else each.name
+        for findings in found.values()
+        for each in findings
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache, partial
@@ -27,7 +27,14 @@ from oracles.adapters.onnx_quantize_models import (
     quantize_node,
     tensor_statements,
 )
-from oracles.adapters.refusals import first_line, load, plain_road, require_plain, require_variant
+from oracles.adapters.refusals import (
+    first_line,
+    load,
+    plain_road,
+    require_plain,
+    require_variant,
+    wants_error,
+)
 from oracles.adapters.script_text import (
     NUMPY_DTYPES,
     bits_statement,
@@ -75,24 +82,6 @@ ONLY_FATAL = 4
 CPU = "CPUExecutionProvider"
 NO_FALLBACK = "session.disable_cpu_ep_fallback"
 
-MISSING_KERNELS = (
-    # If Cast has no float16 kernel, onnxruntime inserts a second Cast and then fails on it.
-    "InsertedPrecisionFreeCast",
-    # The error under NO_FALLBACK if the provider lacks the kernel.
-    "fallback to CPU EP",
-    # The errors of an older onnxruntime for a newer opset.
-    "Unsupported model IR version",
-    "Current official support for domain",
-)
-"""Signs of a missing kernel in errors other than NOT_IMPLEMENTED."""
-
-MISSING_TENSORS = "is not currently registered or supported"
-"""The sign that onnxruntime has no tensors of a dtype.
-
-ONNX does not define Cast for such dtypes, so there the error is a rejection. It defines BitCast for
-them, so there the kernel is missing.
-"""
-
 
 class Ort:
     """Casts, bitcasts and quantizes by models of one node, each in a session of onnxruntime.
@@ -134,8 +123,9 @@ class Ort:
         onnxruntime are raised unchanged.
         """
         require_plain(case, "onnxruntime's Cast")
-        with self._refusals(*MISSING_KERNELS):
-            return self._answer(cast_graph(case), bits)
+        graph = cast_graph(case)
+        with self._refusals(graph.opset, (case.source, case.target), lambda: wants_error(case)):
+            return self._answer(graph, bits)
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:
         """Return ``bits`` reinterpreted by a model of one BitCast, which keeps the shape.
@@ -144,8 +134,9 @@ class Ort:
         that onnxruntime lacks and, in `folded`, for a node that is not folded.
         """
         require_plain(case, "onnxruntime's BitCast")
-        with self._refusals(*MISSING_KERNELS, MISSING_TENSORS):
-            return self._answer(bitcast_graph(case), bits)
+        graph, ends = bitcast_graph(case), (case.source, case.target)
+        with self._refusals(graph.opset, ends, lambda: not _are_equally_wide(*ends)):
+            return self._answer(graph, bits)
 
     def bitcast_road(self, case: Case) -> str:
         """Return the pair of dtypes as text; raise Unsupported as ``require_plain`` does."""
@@ -166,8 +157,8 @@ class Ort:
         Raises Unsupported if ONNX has no node for the case, if onnxruntime lacks the kernel or, in
         `folded`, if it does not fold the node.
         """
-        with self._refusals(*MISSING_KERNELS):
-            node, tensors = quantize_node(case, tensors)
+        node, tensors = quantize_node(case, tensors)
+        with self._refusals(node.opset):
             session = self._node_session(node, tensors)
             binding = session.io_binding()
             for name, dtype in () if self._folded else node.inputs:
@@ -190,7 +181,7 @@ class Ort:
         """
         axes = axes_of(company)
         inputs = company.inputs(bits)
-        with self._refusals(*MISSING_KERNELS):
+        with self._refusals(LATEST):
             model = self._models.chains(company, axes, inputs)
             session = self._open(model, self._options(axes["level"]))
             binding = session.io_binding()
@@ -411,7 +402,7 @@ class Ort:
 
         Raises Unsupported if onnxruntime lacks a kernel.
         """
-        with self._refusals(*MISSING_KERNELS):
+        with self._refusals(LATEST):
             return self._open_optimized(model, level)[1]
 
     def _open_optimized(self, model: Any, level: str) -> tuple[Any, Any]:
@@ -449,21 +440,45 @@ class Ort:
         return options
 
     @contextmanager
-    def _refusals(self, *signs: str) -> Iterator[None]:
-        """Within the context, replace onnxruntime's errors about missing kernels by Unsupported.
+    def _refusals(
+        self,
+        opset: int,
+        dtypes: tuple[str, ...] = (),
+        is_rejected: Callable[[], bool] = lambda: False,
+    ) -> Iterator[None]:
+        """Within the context, replace onnxruntime's errors about what it lacks by Unsupported.
 
-        These are NotImplemented, and other errors of onnxruntime whose message contains one of
-        ``signs``.
+        No words of an error count. It is about what onnxruntime lacks if no float32, or none of a
+        dtype of ``dtypes``, is cast at the opset. Else, if ``is_rejected``, the error is the one
+        that the document wants. Where an answer is due, a kernel is missing if the class says so,
+        or if the CPU could answer in place of the provider.
         """
         try:
             yield
-        except self._states.NotImplemented as error:
-            raise Unsupported(first_line(error)) from None
         except (
+            self._states.NotImplemented,
             self._states.Fail,
             self._states.InvalidGraph,
             self._states.InvalidArgument,
         ) as error:
-            if not any(sign in str(error) for sign in signs):
-                raise
-            raise Unsupported(first_line(error)) from None
+            if self._lacks(opset, dtypes, error, is_rejected()):
+                raise Unsupported(first_line(error)) from None
+            raise
+
+    def _lacks(
+        self, opset: int, dtypes: tuple[str, ...], error: Exception, is_rejected: bool
+    ) -> bool:
+        is_class = isinstance(error, self._states.NotImplemented) or self._provider != CPU
+        if is_class and not is_rejected:
+            return True
+        asked = ("float32",) if is_rejected else ("float32", *dtypes)
+        graphs = (Graph(opset, dtype, "float32", "Cast") for dtype in asked)
+        return any(isinstance(self._session_or_refusal(graph), Exception) for graph in graphs)
+
+
+def _are_equally_wide(source: str, target: str) -> bool:
+    """Whether BitCast is defined between two dtypes; a boolean of ONNX has 8 bits."""
+    bits = {
+        8 if each.kind == "boolean" else each.bits for each in map(format_named, (source, target))
+    }
+    return len(bits) == 1

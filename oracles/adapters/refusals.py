@@ -9,6 +9,7 @@ from typing import Any
 from oracles.protocol import NotInstalled, Unsupported
 from specs.calls import SHAPE
 from specs.cases import Case
+from specs.ruling import ruling
 
 PLAIN_MODES: Mapping[str, frozenset[str] | None] = {
     "saturate": None,
@@ -74,6 +75,11 @@ def plain_road(case: Case, operation: str) -> str:
     """
     require_plain(case, operation)
     return f"{case.source}->{case.target}"
+
+
+def wants_error(case: Case) -> bool:
+    """Return whether the document of a cast wants an error in place of every answer."""
+    return ruling(case).is_rejection
 
 
 def first_line(error: BaseException) -> str:

@@ -73,6 +73,16 @@ ROUNDED_FIRST = {
     "nearest-nan": "via-float32-nearest-nan",
 }
 """Maps behaviors to those that first round to float32, which can move numbers out of range."""
+ROUNDS = {
+    "half-away-": "rounds-nearest-away",
+    "half-even-": "rounds-nearest-even",
+    "truncate-": "rounds-toward-zero",
+    "ceil-": "rounds-ceil",
+}
+"""Maps beginnings of behaviors' names to the names of findings.
+
+What such a behavior gives beyond the range does not show in every pair of dtypes.
+"""
 
 
 @cache
@@ -84,9 +94,12 @@ def form(name: str, *, has_sign: bool = False) -> Wrong:
     """
     behavior = behaviors()[name]
     is_constant = any(isinstance(step, ConstantAnswer) for step in behavior.steps)
+    named = next((each for begin, each in ROUNDS.items() if name.startswith(begin)), name)
     return replace(
-        _by_behavior(name, behavior.says, lambda _: name, has_sign=has_sign),
+        _by_behavior(named, behavior.says, lambda _: name, has_sign=has_sign),
         tells="constant" if is_constant else "form",
+        is_behavior=not is_constant,
+        outranks_behaviors=is_constant,
         says_of_negative=f"gives {NEGATIVE[name]}" if has_sign else "",
     )
 
@@ -200,6 +213,7 @@ def _nan_sign(given: GivenAnswers) -> RowAnswers:
     "gives the input back as it is",
     lambda asked: asked.source == asked.target,
     tells="what",
+    outranks_behaviors=True,
 )
 def _unchanged(given: GivenAnswers) -> RowAnswers:
     return RowAnswers(given.inputs, everywhere(given))
@@ -228,7 +242,7 @@ bytes_of_inputs_reversed = reading(
 def other_rounding(word: Rounding) -> Wrong:
     """Return the row for backends that round by ``word``, whatever the document requires."""
 
-    @computing(f"rounds-{word}", ROUNDING_WORDS[word], _rounds)
+    @computing(f"rounds-{word}", ROUNDING_WORDS[word], _rounds, is_behavior=True)
     @if_answered
     def row(given: GivenAnswers) -> RowAnswers:
         return RowAnswers(rounded(given.case, word, given.inputs), ~given.nans)
@@ -239,6 +253,23 @@ def other_rounding(word: Rounding) -> Wrong:
 def _rounds(asked: CaseFormats) -> bool:
     are_integral = asked.source.is_integral and asked.target.is_integral
     return asked.is_numeric and asked.target.kind != "boolean" and not are_integral
+
+
+@computing(
+    "rounds-toward-zero",
+    "rounds toward zero, beyond the range to the largest value",
+    lambda asked: _rounds(asked) and asked.target.entry.infinity,
+    is_behavior=True,
+)
+@if_answered
+def _cut_off(given: GivenAnswers) -> RowAnswers:
+    """Return answers rounded toward zero, so that only an infinity becomes infinite."""
+    source, target = given.source, given.target
+    codes = rounded(given.case, "toward-zero", given.inputs)
+    is_cut = codes & ~codes.dtype.type(target.sign_bit) == target.infinity_code
+    if source.kind == "float" and source.entry.infinity:
+        is_cut &= given.inputs & ~given.inputs.dtype.type(source.sign_bit) != source.infinity_code
+    return RowAnswers(np.where(is_cut, codes - codes.dtype.type(1), codes), ~given.nans)
 
 
 @computing(
@@ -323,6 +354,9 @@ WRONGS: tuple[Wrong | RowsOfTable, ...] = (
     _unchanged,
     other_modes,
     other_versions,
+    *map(other_rounding, get_args(Rounding)),
+    _cut_off,
+    _ties_up,
     _forms_of_input,
     taken_for_twins,
     no_limit,
@@ -334,8 +368,6 @@ WRONGS: tuple[Wrong | RowsOfTable, ...] = (
 """The rows for targets other than texts; of rows that explain equally much, the first is taken."""
 TRIED_LAST: tuple[Wrong | RowsOfTable, ...] = (
     taken_for_others,
-    *map(other_rounding, get_args(Rounding)),
-    _ties_up,
     truncated_after_usual,
     through_others,
     _low_bits_ignored,

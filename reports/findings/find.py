@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -253,12 +254,15 @@ def _asked(cell: Cell, stored: StoredArrays) -> NDArray[Any] | None:
 def _sentence(draft: _Draft) -> str:
     """Return the sentence of a finding.
 
-    It names the region of inputs unless cases differ too much in it. If the mechanism says only
-    what comes out, it also names the answer that all cases require.
+    It is that of the mechanism that explains most cases. It names the region of inputs unless cases
+    differ too much in it. If the mechanism says only what comes out, it also names the answer that
+    all cases require.
     """
     if not draft.mechanisms:
         return draft.says
-    mechanism, regions = draft.mechanisms[0], sorted(draft.regions)
+    counts = Counter(draft.mechanisms)
+    mechanism = max(counts, key=lambda each: (isinstance(each, Wrong), counts[each]))
+    regions = sorted(draft.regions)
     where = f", {' or '.join(regions)}" if len(regions) <= MOST_REGIONS and regions[0] else ""
     says = mechanism.says
     if isinstance(mechanism, Undecided):

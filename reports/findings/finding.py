@@ -19,12 +19,14 @@ from pydantic import Field, TypeAdapter, ValidationError
 import specs
 from oracles.adapters.script_text import UNEVEN, bits_statement
 from oracles.registry import framework_of
+from reports.dtype_order import USUAL, usual_first
 from reports.findings.cells import Cell
 from reports.judgement import NEXT_SCRIPT
 from reports.problem_words import words
 from reports.problems import WrongTensor
 from specs.calls import SHAPE
 from specs.formats import Format, format_named
+from specs.loader import documents
 from specs.model.strict_model import explain_validation_error
 from specs.model.yaml_file import read_yaml
 
@@ -100,21 +102,33 @@ class ExplainedCase:
 
     @property
     def order(self) -> tuple[bool | int, ...]:
-        """The sort key of shares: the most convincing for a maintainer first, then the simplest.
+        """The sort key of shares: the most telling for a maintainer first, then the simplest.
 
-        The most convincing have a script that does not need castigate, break what a document
-        requires, and convert numbers. How a text is read is a separate question.
+        The most telling have a script that does not need castigate, break what a document requires,
+        convert numbers of dtypes that people use, and are of the document's newest version. How a
+        text is read is a separate question.
         """
-        shape = self.cell.as_case.mode.get(SHAPE, "")
+        cell, places = self.cell, usual_first()
+        shape = cell.as_case.mode.get(SHAPE, "")
         return (
             not self.script,
             self.script.startswith("castigate "),
             self.level != "required",
-            format_named(self.cell.source).kind == "text",
+            format_named(cell.source).kind == "text",
+            sum(each not in USUAL for each in (cell.source, cell.target)),
+            _newer_versions(cell),
+            places[cell.source] + places[cell.target],
             len(self.smallest) or LONGEST,
             "0" in shape.split("x"),
             len(shape),
         )
+
+
+def _newer_versions(cell: Cell) -> int:
+    """Return how many versions of a cell's document are newer; 0 if it is not known any more."""
+    known = documents().get(cell.document)
+    versions = [*known.entry.versions] if known is not None else []
+    return len(versions[versions.index(cell.version) + 1 :]) if cell.version in versions else 0
 
 
 def _bits_statement(source: Format, text: str, count: int) -> str:

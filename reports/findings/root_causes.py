@@ -32,6 +32,8 @@ MOST_KINDS = 160
 Real backends have up to 110. One that is wrong in all cases of all documents has 1,268, and the
 choice among these takes minutes for each 100.
 """
+ONE_INPUT = "gives one input a wrong value"
+"""How the sentence begins of a finding of which a single input is not enough to tell the cause."""
 BITS_OF_MECHANISM = 6.0
 """The bits that it takes to name one of about 64 mechanisms."""
 
@@ -40,18 +42,18 @@ BITS_OF_MECHANISM = 6.0
 class Undecided:
     """The cause of a wrong answer to a single input that several mechanisms explain equally well.
 
-    ``sentences`` are those of the mechanisms.
+    ``name`` is that of the first of them, and ``sentences`` are those of all.
     """
 
+    name: str
     sentences: tuple[str, ...]
-    name = "one-input"
 
     @property
     def says(self) -> str:
         """The sentence of the finding."""
         *most, last = self.sentences
         words = f"{', '.join(most)}, or {last}"
-        return f"gives one input a wrong value, which is not enough to tell the cause: {words}"
+        return f"{ONE_INPUT}, which is not enough to tell the cause: {words}"
 
 
 class Share(NamedTuple):
@@ -72,6 +74,7 @@ class RuleExplanation:
     wrong: WrongAnswers
     claims: dict[Wrong, ExplainedRuns] = field(default_factory=dict)
     shares: dict[Wrong | Undecided, Share] = field(default_factory=dict)
+    _outranked: dict[Wrong, bool] = field(default_factory=dict)
 
     @cached_property
     def possible(self) -> dict[Wrong, float]:
@@ -89,8 +92,14 @@ class RuleExplanation:
         """Return the runs that a mechanism explains and predicts, with its forecast.
 
         With the extent ``few`` they come from a sample of the inputs. Return None if the forecast
-        reaches less far than ``reach``, or if none of the runs is left.
+        reaches less far than ``reach``, if none of the runs is left, or if it is a behavior and
+        another mechanism is the cause of its answers.
         """
+        placed = self.predicted(mechanism, reach, extent)
+        return None if placed is None or self._is_outranked(mechanism) else placed
+
+    def predicted(self, mechanism: Wrong, reach: Reach, extent: Extent = "all") -> Placed | None:
+        """Return what ``placed`` does, whatever else is the cause of the mechanism's answers."""
         if mechanism not in self.possible:
             return None
         claim = self.claims[mechanism]
@@ -98,6 +107,38 @@ class RuleExplanation:
         if placed is None or placed.forecast.reach > reach:
             return None
         return placed if (placed.runs & self.wrong.left).any() else None
+
+    def _is_outranked(self, mechanism: Wrong) -> bool:
+        """Whether a behavior gives only answers of which another mechanism is the cause.
+
+        That depends on this case alone. Of integers and booleans, constants tell little.
+        """
+        if not mechanism.is_behavior:
+            return False
+        if mechanism not in self._outranked:
+            explained = self.claims[mechanism].explained
+            self._outranked[mechanism] = any(
+                self._outranks(other, mechanism)
+                for other, claim in self.claims.items()
+                if other.outranks_behaviors and not (explained & ~claim.explained).any()
+            )
+        return self._outranked[mechanism]
+
+    def _outranks(self, other: Wrong, behavior: Wrong) -> bool:
+        placed = self.claims[other].placed
+        if placed is None or (self.claims[behavior].explained & ~placed.runs).any():
+            return False
+        match other.tells:
+            case "what":
+                return True
+            case "constant" if behavior.tells == "form" and other.name == "zero":
+                own = self.claims[behavior].placed
+                return own is not None and own.forecast.reach != Reach.EVERYWHERE
+            case "constant":
+                target = format_named(self.wrong.case.target)
+                return behavior.tells == "form" and target.kind == "float"
+            case _:
+                return placed.forecast.reach == Reach.EVERYWHERE
 
     def take(self, mechanism: Wrong, reach: Reach, cause: Wrong | Undecided) -> None:
         """Assign to ``cause`` the runs left that ``mechanism`` explains and predicts.
@@ -121,6 +162,7 @@ class RuleExplanation:
     def learn(self, claims: Mapping[Wrong, ExplainedRuns]) -> None:
         """Replace the claims of all mechanisms by these."""
         self.claims = dict(claims)
+        self._outranked.clear()
         self._forget()
 
     def _forget(self) -> None:
@@ -227,7 +269,9 @@ def _choose(found: Sequence[RuleExplanation], steps: list[Choice], reach: Reach)
         rivals = _rivals(found, best, reach) if best not in chosen else []
         chosen.add(best)
         _take(
-            found, steps, Choice(best, reach, Undecided((best.says, *rivals)) if rivals else best)
+            found,
+            steps,
+            Choice(best, reach, Undecided(best.name, (best.says, *rivals)) if rivals else best),
         )
 
 
@@ -260,7 +304,7 @@ def _rivals(found: Sequence[RuleExplanation], best: Wrong, reach: Reach) -> list
     others = (
         mechanism
         for mechanism in first.claims
-        if (other := first.placed(mechanism, farthest)) is not None
+        if (other := first.predicted(mechanism, farthest)) is not None
         and (other.runs & runs).any()
         and (other.forecast.reach < Reach.INTERVALS or mechanism.tells == "constant")
         and not (best.alike and mechanism.alike == best.alike)

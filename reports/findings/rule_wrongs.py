@@ -122,7 +122,7 @@ def other_mode(parameter: str, value: str) -> Wrong:
 
     rounds = ROUNDING_WORDS.get(value) if parameter == ROUND else None
     says = rounds or f"answers as with {parameter} = {value} where it has another value"
-    return following(f"as-{parameter}-{value}", says, other)
+    return following(f"as-{parameter}-{value}", says, other, outranks_behaviors=True)
 
 
 def other_modes(asked: CaseFormats) -> Iterator[Wrong]:
@@ -135,20 +135,20 @@ def other_modes(asked: CaseFormats) -> Iterator[Wrong]:
 
 
 @cache
-def _other_version(document: str, version: str) -> Wrong:
+def _other_version(version: str) -> Wrong:
     return following(
-        f"as-{document}-{version}",
-        f"answers as {document}:{version} requires, in other versions too",
+        f"as-version-{version}",
+        f"answers as version {version} of the document requires, in other versions too",
         lambda case: replace(case, version=version, example=None),
         alike="version",
+        outranks_behaviors=True,
     )
 
 
 def other_versions(asked: CaseFormats) -> Iterator[Wrong]:
     """Yield a row for each other version of the case's document."""
-    name = asked.case.document
-    versions = document_named(name).entry.versions
-    yield from (_other_version(name, each) for each in versions if each != asked.case.version)
+    versions = document_named(asked.case.document).entry.versions
+    yield from (_other_version(each) for each in versions if each != asked.case.version)
 
 
 ANOTHER_DTYPE = "as-another-dtype"

@@ -132,6 +132,10 @@ class Wrong:
     """The sentence if all wrong inputs are negative; if empty, ``says``."""
     mistaken: tuple[str, ...] = ()
     """Which dtypes it takes for which others, in words such as `int8 for uint8`."""
+    is_behavior: bool = False
+    """Whether it converts as many backends do, so that it may give the answers of another cause."""
+    outranks_behaviors: bool = False
+    """Whether it is the cause where a behavior gives the same answers to inputs of a case."""
     changes_nans: bool = False
     """Whether it predicts which NaN comes out, and not only that one does."""
 

@@ -10,12 +10,12 @@ from typing import Any
 
 from reports.changes.change import ChangeKind
 from reports.counterexample.drawing import DatumColumns, allowed_columns, datum_columns
+from reports.dtype_order import usual_first
 from reports.findings.finding import KINDS, ExplainedCase, Finding
 from reports.findings.finding_text import extent_words, find_sharing, mode_or_path
 from reports.findings.intervals import number_line
 from reports.findings.issue_text import script_or_command
 from reports.findings.report import Report
-from reports.html.dtype_order import usual_first
 from specs.formats import Format, format_named
 
 SIGNS = dict(zip(KINDS, "✕‡∅!†≠+", strict=True))

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 from urllib.parse import urlencode
 
+from reports.dtype_order import usual_first
 from reports.findings.finding import Finding
 from reports.findings.finding_text import extent_words
 from reports.findings.report import Report, Version
-from reports.html.dtype_order import usual_first
 from reports.html.findings import finding_page
 from reports.judgement import Verdict
 from specs.cases import Case

@@ -8,6 +8,7 @@ from base64 import b64encode
 from collections.abc import Hashable, Iterator
 from typing import Any
 
+from reports.dtype_order import usual_first
 from reports.findings.cells import Cell
 from reports.findings.changes import CHANGES
 from reports.findings.intervals import number_line
@@ -17,7 +18,6 @@ from reports.findings.verdict_signs import (
     NO_VERDICT,
     SIGNS_AND_MEANINGS,
 )
-from reports.html.dtype_order import usual_first
 from reports.judgement import VERDICT_DIGITS, VERDICTS
 from specs.formats import format_named
 from specs.loader import documents

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from reports import case_patterns
 from reports.case_patterns import kind_of_check
+from reports.dtype_order import usual_first
 from reports.findings.cells import Cell
 from reports.findings.report import Report
-from reports.html.dtype_order import usual_first
 from reports.html.page_data import ALL_OF
 from reports.judgement import WRONG
 from specs.formats import Format, format_named

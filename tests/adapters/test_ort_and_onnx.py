@@ -82,16 +82,22 @@ class TestOpsets:
 
     @pytest.mark.parametrize("backend", ["ort", "onnx"])
     @pytest.mark.parametrize(
-        ("dtype", "first"),
-        [("bfloat16", 13), ("float8e5m2", 19), ("int4", 21), ("float8e8m0", 24), ("int2", 25)],
+        ("dtype", "before", "first"),
+        [
+            ("bfloat16", 9, 13),
+            ("float8e5m2", 13, 19),
+            ("int4", 19, 21),
+            ("float8e8m0", 23, 24),
+            ("int2", 24, 25),
+        ],
     )
     def test_the_framework_rejects_a_source_newer_than_the_opset(
-        self, backend: str, dtype: str, first: int
+        self, backend: str, dtype: str, before: int, first: int
     ) -> None:
         oracle, bits = make(backend), bits_of(dtype, [1])
         oracle.cast(onnx_case(dtype, "float32", first), bits)
         with pytest.raises(Exception, match=r"(?i)type") as caught:
-            oracle.cast(onnx_case(dtype, "float32", first - 1), bits)
+            oracle.cast(onnx_case(dtype, "float32", before), bits)
         assert not isinstance(caught.value, Unsupported)
 
     @pytest.mark.parametrize("source", ["float32", "float16"])
@@ -142,6 +148,27 @@ class TestRejections:
                 Unsupported, match="tensor\\(complex64\\) is not currently registered"
             ):
                 make("ort").bitcast(view_case(source, target), bits_of(source, [0, 1]))
+
+    @pytest.mark.parametrize("name", ["NotImplemented", "Fail", "InvalidGraph", "InvalidArgument"])
+    def test_what_onnxruntime_says_decides_nothing(self, name: str) -> None:
+        """Where the document wants an error any is one; else the class and the dtypes decide."""
+        oracle = make("ort")
+        error, really = getattr(oracle._states, name)("other words"), oracle._session_or_refusal
+        broken = {("int32", "uint2", 24), ("float32", "float16", 25)}
+        oracle._session_or_refusal = lambda graph: (
+            error if (graph.source, graph.target, graph.opset) in broken else really(graph)
+        )
+        with pytest.raises(type(error), match="other words"):
+            oracle.cast(onnx_case("int32", "uint2", 24), bits_of("int32", [1]))
+        due = Unsupported if name == "NotImplemented" else type(error)
+        with pytest.raises(due, match="other words"):
+            oracle.cast(
+                onnx_case("float32", "float16", 25), bits_of("float32", [0, 1]).reshape(1, 2)
+            )
+        oracle._session_or_refusal = lambda graph: error
+        for target in ("float16", "uint2"):
+            with pytest.raises(Unsupported, match="other words"):
+                oracle.cast(onnx_case("float32", target, 24), bits_of("float32", [0]))
 
     def test_onnxruntime_prints_nothing(self, capfd: pytest.CaptureFixture[str]) -> None:
         bits = bits_of("float16", [0])

@@ -45,8 +45,12 @@ def raises(case: Case, bits: Bits) -> Bits:
         (zeros, ["cinn-cast:tvm"], [], ["differs", "differs"]),
         (zeros, [], [], ["differs", "differs"]),
         (raises, ["onnx-cast:24"], [], ["error", "differs"]),
-        # A document that the user names counts even if the backend does not claim it.
-        (zeros, ["onnx-cast:24"], ["onnx-cast"], ["violates", "violates"]),
+        # A named document counts in the versions that the backend claims, in all if it claims none.
+        (zeros, ["onnx-cast:24"], ["onnx-cast"], ["violates", "differs"]),
+        (zeros, ["cinn-cast:tvm"], ["onnx-cast"], ["violates", "violates"]),
+        # So does a named version, whatever the backend claims.
+        (zeros, ["onnx-cast:24"], ["onnx-cast:25"], ["violates", "violates"]),
+        (zeros, [], ["onnx-cast:25"], ["differs", "violates"]),
     ],
 )
 def test_only_the_version_that_is_claimed_counts(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reports.html.dtype_order import USUAL, usual_first
+from reports.dtype_order import USUAL, usual_first
 from reports.html.navigation import PageLink, navigation
 from specs.formats import formats
 

@@ -95,6 +95,15 @@ def with_mode(parameter: str, value: str) -> Answer:
     return cast
 
 
+def with_version(version: str) -> Answer:
+    """Answers by the rules of another version of the case's document."""
+
+    def cast(case: Case, bits: Any) -> Any:
+        return RIGHT.cast(replace(case, version=version), bits)
+
+    return cast
+
+
 def where(wrong: Callable[[Case, Any], Any], answer: Callable[[Case], int]) -> Answer:
     """Right answers, except that the inputs that ``wrong`` selects all get the same pattern."""
 

@@ -198,15 +198,26 @@ def test_failing_inputs_between_which_none_was_asked_are_one_interval(tmp_path: 
     assert [each.region for each in found.explained] == ["1 ≤ x ≤ 2"]
 
 
-def test_one_wrong_input_that_several_mechanisms_explain_has_no_cause(tmp_path: Path) -> None:
+def test_one_wrong_input_that_several_mechanisms_explain_is_named_by_the_first(
+    tmp_path: Path,
+) -> None:
     answer = where(lambda case, bits: bits == 1, lambda case: 0)  # 0.5, the only subnormal number
     cases = cases_of("onnx-cast:25/float4e2m1/float8e8m0/saturate:1/round_mode:up")
     [found] = findings(tmp_path / "run", answer, cases)
-    assert found.name == "one-input"
+    assert found.name == "flushes-subnormals"
     assert found.says.startswith(
         "gives one input a wrong value, which is not enough to tell the cause: flushes subnormal"
-        " inputs to zero, "
+        " inputs and results to zero, "
     )
+
+
+def test_the_example_is_of_usual_dtypes_and_the_newest_version(tmp_path: Path) -> None:
+    answer = where(lambda case, bits: bits == 0, lambda case: 1)
+    ends = "float8e5m2/float32", "float16/float32", "int4/float32"
+    cases = cases_of(*(f"onnx-cast:{version}/{pair}/" for version in (24, 25) for pair in ends))
+    [found] = findings(tmp_path / "run", answer, cases)
+    assert len(found.explained) == 6
+    assert found.simplest.cell.case == "onnx-cast:25/float16/float32"
 
 
 def test_every_stored_answer_is_tried(tmp_path: Path) -> None:

@@ -25,8 +25,8 @@ def test_every_link_is_of_a_backend_and_ledgers_name_it() -> None:
 
 def test_the_docket_links_findings() -> None:
     links = finding_module.upstream_links()
-    assert links["onnx/as-onnx-cast-24"] == "https://github.com/onnx/onnx/issues/6220"
-    assert links["ort/as-onnx-cast-24"] == links["onnx/as-onnx-cast-24"]
+    assert links["onnx/as-version-24"] == "https://github.com/onnx/onnx/issues/6220"
+    assert links["ort/as-version-24"] == links["onnx/as-version-24"]
     assert len(links) >= 8
 
 

@@ -18,7 +18,7 @@ from conformance.extras.portable.pairs import (
 )
 from conformance.extras.portable.questions import rows_by_pair, stored_agreement
 from conformance.extras.portable.survey import Parties
-from reports.html.dtype_order import usual_first
+from reports.dtype_order import usual_first
 from reports.html.site import Mark, Page
 from reports.run_store.open_run import CaseRow, RunAnswers
 from reports.run_store.store import RunStore

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from oracles.claims import Claim
+from oracles.claims import Claim, is_held_to
 from reports.case_patterns import CHAINS
 from specs.cases import Case
 from specs.chains import chains_of, has_chains, lossy
@@ -21,8 +21,8 @@ def chain_editions(
     """Return the editions, as ``name:version``, whose chains a run requests of a backend.
 
     From each document with chains this is the newest version among ``cases`` that the backend
-    claims; if ``asked_for`` names the document, all its versions count as claimed. If no document
-    has one, it is the newest version of ``UNCLAIMED`` among ``cases``, if any.
+    claims, or that ``asked_for`` makes count as claimed. If no document has one, it is the newest
+    version of ``UNCLAIMED`` among ``cases``, if any.
     """
     chosen: dict[str, str] = {}
     every: dict[str, str] = {}
@@ -31,8 +31,7 @@ def chain_editions(
             continue
         order = list(document_named(case.document).entry.versions).index
         every[case.document] = max(every.get(case.document, case.version), case.version, key=order)
-        is_claimed = any(each.covers(case.document, case.version) for each in claimed)
-        if is_claimed or case.document in asked_for:
+        if is_held_to(claimed, asked_for, case.document, case.version):
             known = chosen.get(case.document, case.version)
             chosen[case.document] = max(known, case.version, key=order)
     newest = chosen or {name: every[name] for name in every if name == UNCLAIMED}
