@@ -99,7 +99,8 @@ def form(name: str, *, has_sign: bool = False) -> Wrong:
         _by_behavior(named, behavior.says, lambda _: name, has_sign=has_sign),
         tells="constant" if is_constant else "form",
         is_behavior=not is_constant,
-        outranks_behaviors=is_constant,
+        # One that loses the sign of a negative input may be what a behavior makes of magnitudes.
+        outranks_behaviors=is_constant and (has_sign or name not in NEGATIVE),
         says_of_negative=f"gives {NEGATIVE[name]}" if has_sign else "",
     )
 
