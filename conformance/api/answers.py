@@ -32,7 +32,7 @@ from reports.problems import WrongValues
 from specs.branches import Ruling
 from specs.cases import Case
 from specs.errors import CastigateError
-from specs.formats import Format
+from specs.formats import EXHAUSTIVE_BITS, Format
 from specs.outcomes import Rejected
 from specs.ruling import ruling
 
@@ -100,8 +100,9 @@ def check(
     name = getattr(function, "__name__", type(function).__name__)
     inputs = inputs_of(case, ruling(case), SEED, EXAMPLES)
     answers = _asked(function, name, form, end, inputs)
-    if not every or form.bits <= 16:
-        return _judged(case, name, inputs, answers, whole=form.bits <= 16)
+    is_whole = form.bits <= EXHAUSTIVE_BITS
+    if not every or is_whole:
+        return _judged(case, name, inputs, answers, is_whole)
     oracle = AskedFunction(name, partial(_asked, function, name, form, end))
     settings = Settings(asked_for=frozenset({case.document}))
     [judgement] = swept(

@@ -120,6 +120,7 @@ def _held(form: Format, values: object, name: str) -> tuple[Format, Bits]:
 
 
 def _are_patterns(form: Format, array: NDArray[Any]) -> bool:
+    """Whether an unsigned array may hold the patterns of a format that is no integer."""
     return not form.is_integral and array.dtype.itemsize == np.dtype(form.storage).itemsize
 
 
@@ -129,14 +130,14 @@ def _masked(form: Format, bits: Bits) -> Bits:
 
 
 def _of_torch(form: Format, tensor: Any) -> tuple[Format, Bits]:
+    """Return the same of a torch tensor, whose patterns are copied to the host."""
     from oracles.adapters.torch_tensors import TorchTensors
 
-    tensors = TorchTensors(sys.modules["torch"])
     found = format_of(tensor.dtype)
-    if _are_patterns(form, np.empty(0, found.storage)) and found.name.startswith("uint"):
-        found = form
-        return form, tensors.bits(f"uint{8 * np.dtype(form.storage).itemsize}", tensor.cpu())
-    return (form if found == form else found), tensors.bits(found.name, tensor.detach().cpu())
+    is_unsigned = found.kind == "integer" and not found.is_signed
+    are_patterns = is_unsigned and _are_patterns(form, np.empty(0, found.storage))
+    bits = TorchTensors(sys.modules["torch"]).bits(found.name, tensor.detach().cpu())
+    return form if are_patterns or found == form else found, bits
 
 
 def _converted(held: Format, form: Format, bits: Bits, name: str) -> Bits:
