@@ -163,9 +163,11 @@ def test_house_rules_are_for_documents(tmp_path: Path) -> None:
     )
     with pytest.raises(CastigateError, match="the house rules java are for onnx-cast, cinn-cast"):
         named_with_house_rules(["torch-tensor-to"], ["java"])
-    other = tmp_path / "ours.yaml"
-    other.write_text(HEAD.replace("[onnx-cast]", "[cinn-cast]") + "    then: {otherwise: zero}\n")
-    with pytest.raises(CastigateError, match="the house rules ours are for cinn-cast; name one"):
+    other = tmp_path / "cinns.yaml"
+    # A name of their own: a page of the docs registers `ours` in the same process.
+    head = HEAD.replace("[onnx-cast]", "[cinn-cast]").replace("rules: ours", "rules: cinns")
+    other.write_text(head + "    then: {otherwise: zero}\n")
+    with pytest.raises(CastigateError, match="the house rules cinns are for cinn-cast; name one"):
         named_with_house_rules(["onnx-cast:25"], ["java", str(other)])
     for name, message in (("torch-view", "no document of casts"), ("onnx", "unknown document")):
         other = tmp_path / f"{name}.yaml"
