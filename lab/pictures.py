@@ -133,7 +133,7 @@ def chromium_path() -> str | None:
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """Open Chromium; raise CastigateError if there is none."""
+    """Start Chromium for a ``with`` block; raise CastigateError if it is not installed."""
     from playwright.sync_api import sync_playwright
 
     path = chromium_path()

@@ -10,6 +10,7 @@ the patterns themselves.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
@@ -92,6 +93,16 @@ VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 
 VERDICT_OF_LEVEL: dict[str, Verdict] = {"required": "violates", "recommended": "deviates"}
 """The verdict on a backend that breaks a rule of this level in a document that it claims."""
+
+
+def verdict_of(problems: Iterable[WrongValues], is_open: bool = False) -> Verdict:
+    """Return the verdict on answers; ``is_open`` says that any answer to the case is allowed."""
+    levels = {each.level for each in problems}
+    if levels:
+        return "violates" if "required" in levels else "deviates"
+    return "open" if is_open else "conforms"
+
+
 BREAKS_RULE: tuple[Verdict, ...] = ("violates", "deviates")
 """The verdicts that say that a rule of a claimed document is broken."""
 NO_ANSWER: tuple[Verdict, ...] = ("error", "crashed")

@@ -53,7 +53,7 @@ PAGES = [
 ]
 ALL_PAGES = [*PAGES, ROOT / "CHANGELOG.md", *sorted({*ATLAS.glob("*.md")} - {*PAGES})]
 MOST_PAGES = 20
-"""Whoever looks for something reads the list of pages first."""
+"""The most pages: a reader finds a page by reading the list of all of them."""
 AT_NIGHT: dict[str, tuple[str, ...]] = {
     "ONNX's runner makes all its own tests before ours": (
         "python -W ignore chosen.py TEXTS string float64 int64 uint8",

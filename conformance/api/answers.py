@@ -27,7 +27,7 @@ from reports.findings.finding_text import datum_words
 from reports.findings.judged_cells import cell_of
 from reports.grading.allowed_answers import Expectations, grade_answers
 from reports.grading.divergences import datum_of, find_failures, wrong_values
-from reports.judgement import Judgement, Verdict
+from reports.judgement import Judgement, verdict_of
 from reports.problems import WrongValues
 from specs.branches import Ruling
 from specs.cases import Case
@@ -191,14 +191,10 @@ def _judged(case: Case, name: str, inputs: Bits, answers: Bits, whole: bool) -> 
     opened = int(has_branch(expected.branch_indices, rules.open_branches).sum())
     if rules.is_open:
         opened = inputs.size
-    verdict: Verdict = "open" if rules.is_open else "conforms"
-    if problems:
-        is_required = any(each.level == "required" for each in problems)
-        verdict = "violates" if is_required else "deviates"
     judgement = Judgement(
         case.id,
         name,
-        verdict,
+        verdict_of(problems, rules.is_open),
         problems,
         inputs=inputs.size,
         open_inputs=opened,

@@ -1,9 +1,10 @@
-"""What frameworks answer to casts, from a table that ships with Castigate.
+"""The table of known answers, which predicts what frameworks answer to casts.
 
-So a question is answered for frameworks that are not installed. The table holds no answers but
-closed forms: for each framework and pair of dtypes, the behavior that reproduces what it answered
-in each class of inputs (see ``docs/findings.md``). A class that no behavior reproduces has its few
-answers one by one, or none at all. ``python -m lab.known_answers`` makes it from stored runs.
+It ships with Castigate, and ``castigate explain`` reads it for frameworks that are not installed.
+It stores closed forms instead of answers: for each framework and pair of dtypes, the behavior that
+reproduces the answers in each class of inputs (see ``docs/findings.md``). A class that no behavior
+reproduces has its few answers one by one, or none. ``python -m lab.known_answers`` makes the table
+from stored runs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What changed, in the same words on a screen, in Markdown, and as annotations of a CI job."""
+"""Write changes in the same words for a terminal, Markdown, and the annotations of a CI job."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def test_only_the_case_itself_is_wrong_if_the_name_says_so() -> None:
 
 
 MOST_SEEDS = 7
-"""A mutant must be found with one of so many seeds; most are with the first."""
+"""How many seeds are tried before a mutant counts as missed; most are found with the first."""
 FOUND = {
     "ties-toward-zero@onnx-cast:25/float8e5m2/float4e2m1": "values",
     f"drops-the-lowest-bit@{HALF}": "values",

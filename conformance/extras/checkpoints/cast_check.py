@@ -100,7 +100,7 @@ def _masks(flags: Flags) -> Iterator[tuple[int, Mask]]:
 
 
 class AllowedAnswers:
-    """What some rulings allow for each of some patterns, by the kernels of the reference."""
+    """What each ruling allows for each pattern; the kernels of the reference compute it."""
 
     def __init__(self, rulings: Sequence[Ruling], patterns: Bits) -> None:
         self._rulings = rulings

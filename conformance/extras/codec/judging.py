@@ -26,7 +26,7 @@ from reports.grading.allowed_answers import rule_groups
 from reports.grading.divergences import Failures, find_failures, wrong_values
 from reports.grading.failure_runs import Runs
 from reports.grading.staircase_grades import grade_by_staircase
-from reports.judgement import Judgement, Verdict
+from reports.judgement import Judgement, verdict_of
 from reports.problems import WrongValues
 from specs.branches import Ruling
 from specs.cases import Case
@@ -58,14 +58,10 @@ def judge_codec(case: Case, answers: CodecAnswers) -> JudgedCodec:
         problems = [*_wrong_samples(stairs, answers)]
         branches = branch_indices_of(stairs, answers.inputs)
         opened = int(np.isin(branches, rules.open_branches).sum())
-    verdict: Verdict = "conforms"
-    if problems:
-        is_required = any(each.level == "required" for each in problems)
-        verdict = "violates" if is_required else "deviates"
     judgement = Judgement(
         case.id,
         BACKEND,
-        verdict,
+        verdict_of(problems),
         tuple(problems),
         inputs=answers.asked,
         open_inputs=opened,

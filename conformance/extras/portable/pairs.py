@@ -77,7 +77,7 @@ class PairDifference(StrictModel):
 
 
 class PortablePair(StrictModel):
-    """Where all backends that answer a pair agree and all documents allow their answers.
+    """The inputs of a pair on which all backends agree, and all documents allow the answer.
 
     ``backends`` has the asked case by backend, and ``absent`` by name why a backend or document is
     left out. ``asked`` and ``agreeing`` count inputs. If ``every_input`` is false, the ranges are
