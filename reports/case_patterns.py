@@ -281,12 +281,11 @@ def compress(cases: Iterable[str]) -> list[str]:
 
     It is not always the shortest, but always the same for the same cases.
     """
-    by_shape: dict[tuple[str, int], list[Box]] = {}
+    by_length: dict[int, list[Box]] = {}
     for name in sorted(cases, key=natural_order):
         parts = re.split(SEPARATORS, name)
-        shape = (document_of(name), len(parts))
-        by_shape.setdefault(shape, []).append(tuple(frozenset([part]) for part in parts))
-    boxes = [box for group in by_shape.values() for box in _merged(group)]
+        by_length.setdefault(len(parts), []).append(tuple(frozenset([part]) for part in parts))
+    boxes = [box for group in by_length.values() for box in _merged(group)]
     return sorted(map(_pattern, boxes), key=natural_order)
 
 

@@ -14,6 +14,7 @@ from hashlib import sha256
 from typing import Any
 
 from reports.case_patterns import INVARIANCES, kind_of_check
+from reports.grading.failure_runs import WORD
 from reports.judgement import BREAKS_RULE, NO_ANSWER, VERDICT_OF_LEVEL, Judgement
 from reports.problems import (
     NAMES,
@@ -117,10 +118,27 @@ def failures(
         by_verdict.setdefault(VERDICT_OF_LEVEL[broken.level], []).append(broken)
     found = []
     for name, parts in by_verdict.items():
-        inputs = sum(each.count for each in parts if isinstance(each, WrongValues))
-        data = [each.rule if judgement.check else _data(each, roles) for each in parts]
+        values = [each for each in parts if isinstance(each, WrongValues)]
+        inputs = sum(each.count for each in values)
+        if judgement.check:
+            data: list[Any] = [each.rule for each in parts]
+        else:
+            others = [each for each in parts if not isinstance(each, WrongValues)]
+            data = [*_wrong_values(values), *(_data(each, roles) for each in others)]
         found.append(KnownFailure(name, inputs, _digest(name, data)))
     return tuple(found)
+
+
+def _wrong_values(broken: Sequence[WrongValues]) -> list[list[int]]:
+    """Return what a region has of wrong values: their number and the sum of their checksums.
+
+    No rule is named, and none has a share of its own: where one document follows another, or a
+    version divides a rule, the same wrong answers are the same failure.
+    """
+    if not broken:
+        return []
+    checksum = sum(each.runs.checksum for each in broken) & WORD
+    return [[sum(each.count for each in broken), checksum]]
 
 
 def problems_region(case: Case, problems: Sequence[Problem]) -> str:
@@ -144,8 +162,6 @@ def _data(problem: BrokenRule | BrokenAdapter, roles: Mapping[str, str]) -> list
     ``roles`` maps the dtypes of the case to the words `source` and `target`, which replace them in
     the facts of a ``BrokenPromise``.
     """
-    if isinstance(problem, WrongValues):
-        return [problem.rule, problem.count, problem.runs.checksum]
     if isinstance(problem, WrongTensor) and _is_drawn(problem):
         # Each seed draws other tensors, so which elements are wrong is chance.
         return [NAMES[type(problem)], problem.rule, problem.tensor]

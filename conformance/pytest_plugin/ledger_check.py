@@ -80,7 +80,7 @@ class Ledgers:
         """Raise CastigateError unless --update-ledger may rewrite all ledgers.
 
         It may not if options leave cases out or differ from a ledger's, or a backend can have no
-        ledger.
+        ledger. Chains are asked wherever a ledger lists any, as they would seem mended otherwise.
         """
         selecting = [
             option for name, option in SELECTING_OPTIONS.items() if config.getoption(name, None)
@@ -97,11 +97,8 @@ class Ledgers:
                     "has one, with or without a variant"
                 )
             ledger = self.ledgers.get(name)
-            lists_chains = ledger is not None and any(map(is_chain_check, ledger.listings))
-            if lists_chains and not config.getoption("--chains"):
-                raise CastigateError(
-                    f"the ledger of {name} lists chains; use --chains with --update-ledger too"
-                )
+            if ledger is not None and any(map(is_chain_check, ledger.listings)):
+                config.option.chains = True
             if ledger is not None and ledger.options != self.input_options:
                 raise CastigateError(
                     f"the ledger of {name} was written with {ledger.options}; use these options "

@@ -235,6 +235,7 @@ def _prepare(config: pytest.Config, versions: dict[str, str]) -> None:
     """
     names = list(versions)
     cases = select(documents_asked_for(config))  # raises if a document is unknown
+    config.stash[LEDGERS] = ledgers = Ledgers(config, names)
     config.stash[FAILURES] = failures = FailureFolder(_failures_folder(config))
     if gives_out_work(config):
         workers = WorkerVersions(versions, failures.folder)
@@ -257,7 +258,6 @@ def _prepare(config: pytest.Config, versions: dict[str, str]) -> None:
         for backend in judging.backends:
             versions[backend.name] = backend.version
             config.stash[BACKENDS].append(backend)
-    config.stash[LEDGERS] = ledgers = Ledgers(config, names)
     summary = FindingsSummary(failures, versions, ledgers)
     if not is_worker(config):
         config.stash[SUMMARY] = summary

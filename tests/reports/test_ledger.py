@@ -114,6 +114,12 @@ def test_versions_and_dtypes_share_a_pattern() -> None:
     assert compress(expand(pattern)) == [pattern]
 
 
+def test_documents_share_a_pattern() -> None:
+    pattern = "{onnx-cast,onnx-cast-like}:{24,25}/float16/float8e5m2/saturate:0"
+    assert len(expand(pattern)) == 4
+    assert compress(expand(pattern)) == [pattern]
+
+
 # Versions
 
 
