@@ -83,7 +83,7 @@ REFUSED: dict[str, tuple[Callable[[Path], Shards], str]] = {
     "a whole run": (lambda folder: [create(str(folder / "w"), record()).finish([], lambda: 0)],
         "F/w is a whole run; only shards can be merged"),
     "another suite": (_of_older_suite,
-        "F/s1 was made by castigate 0.0.9, this is 0.2.0; merge with the version that made it"),
+        "F/s1 was made by castigate 0.0.9, this is 0.3.0; merge with the version that made it"),
     "another count": (
         lambda folder: [complete_shard(folder / "s1", 1, 2), complete_shard(folder / "s2", 3, 3)],
         f"{NOT_SAME_RUN}--shard 1/2 there, --shard 3/3 here"),

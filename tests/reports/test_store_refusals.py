@@ -119,8 +119,8 @@ REFUSED: dict[str, tuple[Callable[[str], Any], Callable[..., Any], str]] = {
     "nothing to resume": (_nothing, _go_on,
         "OUT is no run: it holds no run.json; give a run's folder"),
     "another suite": (lambda out: create(out, record(suite="0.0.9")),
-        lambda out: resume(out, record(suite="0.2.0")),
-        f"OUT was begun with castigate 0.0.9, now castigate 0.2.0; {RESUME}"),
+        lambda out: resume(out, record(suite="0.3.0")),
+        f"OUT was begun with castigate 0.0.9, now castigate 0.3.0; {RESUME}"),
     "another document": (
         _begin,
         lambda out: resume(out, record(documents={"onnx-cast": "cd" * 32, "pypto": "ef"})),
@@ -157,11 +157,11 @@ REFUSED: dict[str, tuple[Callable[[str], Any], Callable[..., Any], str]] = {
     "a record that is a list": (
         _with_record_text("[]"),
         open_run,
-        "OUT/run.json has format null, castigate 0.2.0 reads format 2; "
+        "OUT/run.json has format null, castigate 0.3.0 reads format 2; "
         "use the version that wrote it",
     ),
     "another format": (_with_record_text(_record_text(format=1)), open_run,
-        "OUT/run.json has format 1, castigate 0.2.0 reads format 2; use the version that wrote it"),
+        "OUT/run.json has format 1, castigate 0.3.0 reads format 2; use the version that wrote it"),
     "a record with another byte": (_with_record_text(_record_text(seed=1)), open_run,
         f"OUT/run.json is damaged: its checksum is wrong; {REPAIR_ADVICE}"),
     "an unknown word": (_with_record_text(_record_text(colour="red")), open_run,
@@ -174,7 +174,7 @@ REFUSED: dict[str, tuple[Callable[[str], Any], Callable[..., Any], str]] = {
     "a number for a boolean": (_with_record_text(_record_text(complete=1)), open_run,
         "OUT/run.json is damaged: `complete`: Input should be a valid boolean"),
     "a float for the format": (_with_record_text(_record_text(format=2.0)), open_run,
-        "OUT/run.json has format 2.0, castigate 0.2.0 reads format 2; use the version that wrote "
+        "OUT/run.json has format 2.0, castigate 0.3.0 reads format 2; use the version that wrote "
         "it"),
     **{
         f"a record with {what}": (_with_record_text(_record_text(**changes)), open_run,
@@ -226,7 +226,7 @@ REFUSED: dict[str, tuple[Callable[[str], Any], Callable[..., Any], str]] = {
     "a table of something else": (
         _with_other_columns,
         open_run,
-        "OUT/cases.parquet does not have the columns of castigate 0.2.0; "
+        "OUT/cases.parquet does not have the columns of castigate 0.3.0; "
         "read it with the version that wrote it",
     ),
 }  # fmt: skip
