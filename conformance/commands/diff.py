@@ -141,7 +141,7 @@ def diff_command(
                 typer.echo(json.dumps(line, ensure_ascii=False))
         else:
             _print_comparison(comparison)
-    if not any(each.shared for each in comparisons):
+    if not any(each.shared or each.operations for each in comparisons):
         raise typer.Exit(3)
     differs = any(
         each.differences
