@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from oracles.backend.replies import Answered, Reply
+from oracles.backend.replies import Answered, Declined, Reply
 from oracles.protocol import Bits
 from reports.judgement import AnswerDigest, AnswerExample, Judgement
 
@@ -46,8 +46,8 @@ class AnswerDigester:
             _update(self._asked, name, bits)
         self._asked.update(b";")
         self._answers.update(type(reply).__name__.encode())
+        self._is_answered |= not isinstance(reply, Declined)
         if isinstance(reply, Answered):
-            self._is_answered = True
             results = reply.value if isinstance(reply.value, Mapping) else {"": reply.value}
             for name, bits in results.items():
                 _update(self._answers, name, bits)
@@ -64,7 +64,7 @@ class AnswerDigester:
                 self._examples.setdefault(each.given, each)
 
     def added_to(self, judgement: Judgement) -> Judgement:
-        """Return the judgement with the digest; as it is without answers, or if they vary."""
+        """Return the judgement with the digest; as it is if all is declined, or answers vary."""
         if not self._is_answered or self.varies:
             return judgement
         digest = AnswerDigest(

@@ -95,24 +95,29 @@ class ChangedCells:
         now = self.now.get(key)
         if now is None or "not-run" in (before.verdict, now.verdict):
             return
-        has_same_answers, reason = compare_digests(
-            before.answer_digest, now.answer_digest, has_same_inputs=self.has_same_inputs
-        )
-        if self._state(before) != self._state(now) or has_same_answers is False:
+        if has_changed(before, now, has_same_inputs=self.has_same_inputs):
             self.pairs[key] = before, now
             return
         self.same[before.backend] += 1
+        digests = before.answer_digest, now.answer_digest
+        _, reason = compare_digests(*digests, has_same_inputs=self.has_same_inputs)
         if reason:
             self.uncompared[before.backend, reason] += 1
 
-    def _state(self, cell: Cell) -> tuple[object, ...]:
-        """Return what two results have in common if nothing changed.
 
-        With other inputs, other ones are wrong, and only rules can be compared.
-        """
-        if not self.has_same_inputs:
-            return cell.verdict, {each.key for each in cell.broken}
-        return cell.verdict, *failure_state(cell), cell.asked, cell.answers
+def has_changed(before: Cell, now: Cell, *, has_same_inputs: bool) -> bool:
+    """Return whether a case has another verdict, fails otherwise, or has other answers.
+
+    With other inputs, other ones are wrong, and only verdicts and rules can be compared.
+    """
+    if before.verdict != now.verdict:
+        return True
+    if not has_same_inputs:
+        return {each.key for each in before.broken} != {each.key for each in now.broken}
+    if (before.asked, before.answers) != (now.asked, now.answers):
+        return True
+    is_same, _ = compare_digests(before.answer_digest, now.answer_digest, has_same_inputs=True)
+    return is_same is False or failure_state(before) != failure_state(now)
 
 
 def compare_digests(
