@@ -88,6 +88,8 @@ class ChangedCells:
     """By backend."""
     uncompared: Counter[tuple[str, str]] = field(default_factory=Counter)
     """By backend and reason, those among ``same`` whose digested answers are not compared."""
+    reclaimed: Counter[str] = field(default_factory=Counter)
+    """By backend, those among ``same`` that only a claim of another version judges otherwise."""
 
     def add(self, before: Cell) -> None:
         """Compare a result with that of now, unless one of the runs did not ask the case."""
@@ -96,8 +98,11 @@ class ChangedCells:
         if now is None or "not-run" in (before.verdict, now.verdict):
             return
         if has_changed(before, now, has_same_inputs=self.has_same_inputs):
-            self.pairs[key] = before, now
-            return
+            answers = _answers(before)
+            if answers is None or answers != _answers(now):
+                self.pairs[key] = before, now
+                return
+            self.reclaimed[before.backend] += 1
         self.same[before.backend] += 1
         digests = before.answer_digest, now.answer_digest
         _, reason = compare_digests(*digests, has_same_inputs=self.has_same_inputs)
@@ -193,12 +198,17 @@ def describe_changes(
         ]
         before, now = (each[backend] for each in versions)
         since = f"since {before if before != now else 'the previous run'}"
-        notes = tuple(
+        notes = [
             f"  answers of {counted(count, 'case')} are not compared: {reason}"
             for (name, reason), count in changed.uncompared.items()
             if name == backend
-        )
-        yield Changes(backend, now, since, grouped(changes), changed.same[backend], notes)
+        ]
+        if count := changed.reclaimed[backend]:
+            notes.append(
+                f"  {counted(count, 'case')} as before: only the claimed version of the document "
+                "is another"
+            )
+        yield Changes(backend, now, since, grouped(changes), changed.same[backend], tuple(notes))
 
 
 Shares = Mapping[str, Sequence[tuple[Finding, ExplainedCase]]]
@@ -287,12 +297,12 @@ class _CellPair:
 
     def _kind(self, right: set[WhoIsRight]) -> ChangeKind:
         before, now = self.before, self.now
-        if _answers(before) is not None and _answers(before) == _answers(now):
-            return "otherwise"  # The backend claims another version of the document.
         rise = SEVERITY.get(now.verdict, 0) - SEVERITY.get(before.verdict, 0)
-        if now.verdict == "unsupported":
+        if _gives_nothing(before) and _gives_nothing(now):
+            return "otherwise" if now.verdict == "unsupported" else kind_of(rise, 0)
+        if now.verdict == "unsupported" or (_gives_nothing(now) and rise <= 0):
             return "unsupported"
-        if before.verdict == "unsupported":
+        if _gives_nothing(before) and before.verdict not in FAILING:
             return "worse" if rise > 0 else "supported"
         if rise > 0 or ("one" in right and now.verdict in FAILING):
             return "worse"
@@ -341,6 +351,14 @@ class _CellPair:
         key = self.now.backend, self.now.name
         before, now = self.old.digests.get(key), self.new.digests.get(key)
         return changed_example(self.now.name, before, now)
+
+
+def _gives_nothing(cell: Cell) -> bool:
+    """Return whether a case is unsupported, or ended in an error, be it right or wrong."""
+    if cell.verdict == "unsupported":
+        return True
+    has_answers = cell.answers is not None or cell.answer_digest is not None
+    return bool(cell.message) and not (cell.broken or has_answers)
 
 
 def _answers(cell: Cell) -> tuple[object, ...] | None:

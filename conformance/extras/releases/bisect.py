@@ -26,7 +26,7 @@ from conformance.extras.releases.release_changes import (
     change_of_results,
     given_of,
 )
-from conformance.families import explain_of, family_of, tensor_of
+from conformance.families import explain_of, family_of, sentence_of, tensor_of
 from conformance.families.cast.explanation import input_row
 from conformance.families.family import WrittenQuestion
 from conformance.judging.subject import Settings
@@ -72,12 +72,19 @@ def bisect_command(
     timeout: TimeoutOption = DEFAULT_TIMEOUT,
 ) -> None:
     """Find the first release of a framework that answers otherwise, and show both answers."""
+    if (sentence := sentence_of(words)) is not None:
+        words = [sentence[0].id, sentence[1]]
     question = read_question(words)
     if question.is_open:
         raise CastigateError(
             f"name the document too, as in {question.cases[0].id}: the answer may depend on it"
         )
     [case] = question.cases
+    if question.inputs and family_of(case).tensors:
+        raise CastigateError(
+            f"a case with a scale is asked whole; leave `{question.inputs[0]}` out: "
+            f"castigate bisect {case.id} --backend {backend}"
+        )
     framework = requirements_of(backend)[0]
     known = releases(framework, versions)
     made = Environments(backend, Path(environments) if environments else default_folder())
