@@ -73,8 +73,9 @@ class ExpectedCodes:
         free = self.is_open.copy()
         first = np.full(free.shape, NO_CODE, np.int64)
         for codes in self.strong:
-            free |= np.isin(codes, tuple(NAN_CODES.values()))
-            free |= (first != NO_CODE) & (codes != NO_CODE) & (codes != first)
+            is_code = codes != NO_CODE
+            free |= is_code & (codes < 0)  # The numbers of NAN_CODES are negative.
+            free |= is_code & (first != NO_CODE) & (codes != first)
             first = np.where(first == NO_CODE, codes, first)
         return free
 
