@@ -34,7 +34,7 @@ class Judgement:
     ``check`` is the name of a check on a dtype pair, for which ``case`` is one of the pair's cases;
     it is empty in the judgement of a case. ``reaches_ends`` says that the first and the last input
     of every run of failing inputs were found. ``reproduction`` is a script that shows a failure.
-    ``answered`` is None where no answers are kept.
+    ``answered`` is None where no answers are kept, ``answer_digest`` where no digest of them is.
     """
 
     case: str
@@ -50,6 +50,7 @@ class Judgement:
     check: str = ""
     further: tuple[Problem, ...] = ()
     """Further problems of the same failure, for comparisons; messages and ledgers omit them."""
+    answer_digest: AnswerDigest | None = None
 
     @cached_property
     def message(self) -> str:
@@ -192,3 +193,24 @@ class InputsAndAnswers:
 
     inputs: DatumArray
     answers: DatumArray
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerExample:
+    """In words, an input to which a document allows several answers, and the one that it got."""
+
+    given: str
+    got: str
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerDigest:
+    """Digests of all inputs of a case and of the replies to them, where these are not kept whole.
+
+    ``examples`` are a few of the answers. Where other answers change, the verdict or its problems
+    mostly change too.
+    """
+
+    asked: str
+    answers: str
+    examples: tuple[AnswerExample, ...] = ()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from shutil import get_terminal_size
 from typing import Annotated, Any
 
@@ -12,20 +13,30 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from reports.changes.change import Changes
-from reports.changes.of_runs import changes_of_runs
+from reports.case_patterns import CHAINS
+from reports.changes.change import Changes, Example
+from reports.changes.of_runs import (
+    changed_example,
+    changes_of_runs,
+    compare_digests,
+    have_same_inputs,
+)
 from reports.changes.words import screen
 from reports.counterexample.drawing import datum_text
+from reports.findings.finding_text import counted
 from reports.grading.allowed_answers import Expectations
+from reports.judgement import NO_ANSWER, NOT_RUN, AnswerDigest
 from reports.outputs.backend_comparison import CaseComparison, Difference, compare_answers
 from reports.problems import ShownDatum
-from reports.run_store.open_run import CaseRow, RunAnswers, open_run
+from reports.run_store.open_run import CaseRow, RunAnswers, open_run, read_digests
 from reports.run_store.store import RunStore
 from specs.cases import Case
 from specs.errors import CastigateError
 from specs.formats import Format, format_named
+from specs.operations import is_cast, operation_of
 from specs.selection import case_named
 
+NO_DIGEST = "neither run has a digest of them"
 MIN_WIDTH = 140
 """The fewest columns of the table of differences, however narrow the terminal is."""
 
@@ -37,6 +48,35 @@ class Side:
     name: str
     answers: RunAnswers
     backend: str
+
+
+@dataclass
+class OperationComparison:
+    """The cases of one operation whose answers a run digests: how many differ, with an example.
+
+    ``compared`` counts those of which both sides have digests for the same inputs, and
+    ``not_compared`` the others by the reason. ``differing`` has the ids of those that differ.
+    """
+
+    operation: str
+    compared: int = 0
+    differing: list[str] = field(default_factory=list)
+    not_compared: Counter[str] = field(default_factory=Counter)
+    example: Example | None = None
+
+    def add(
+        self, name: str, one: AnswerDigest | None, other: AnswerDigest | None, *, is_alike: bool
+    ) -> None:
+        """Compare the digests of a case or check; ``is_alike`` says if both runs ask the same."""
+        is_same, reason = compare_digests(one, other, has_same_inputs=is_alike)
+        if is_same is None:
+            self.not_compared[reason or NO_DIGEST] += 1
+            return
+        self.compared += 1
+        if not is_same:
+            self.differing.append(name)
+            if self.example is None:
+                self.example = changed_example(name, one, other)
 
 
 @dataclass
@@ -57,8 +97,9 @@ class Comparison:
     """Two sides, and where they differ.
 
     ``shared`` counts the cases of both sides, ``answered`` those of which both sides' answers are
-    stored. ``changed`` has the ids of cases whose verdicts differ, by the pair of verdicts.
-    ``changes`` are worse, better or otherwise if both sides are one backend, else None.
+    stored. ``operations`` are those whose answers are digested instead. ``changed`` has the ids of
+    cases whose verdicts differ, by the pair of verdicts. ``changes`` are worse, better or otherwise
+    if both sides are one backend, else None.
     """
 
     one: Side
@@ -66,6 +107,7 @@ class Comparison:
     shared: int
     answered: int
     differences: list[SharedDifference]
+    operations: list[OperationComparison]
     changed: dict[tuple[str, str], list[str]]
     changes: Changes | None
 
@@ -87,7 +129,8 @@ def diff_command(
 ) -> None:
     """Show where two runs, or two backends of one run, differ: inputs, answers, who is right.
 
-    Verdicts are compared, and the answers that a run stores: those to the inputs of tier quick.
+    Verdicts are compared, and the answers to the inputs of tier quick: those to casts one by one,
+    all others by their digests.
     The exit code is 0 where nothing differs, 1 where something does, 3 where no case is in both.
     """
     sides = _sides([open_run(run) for run in runs], backend or [])
@@ -98,10 +141,13 @@ def diff_command(
                 typer.echo(json.dumps(line, ensure_ascii=False))
         else:
             _print_comparison(comparison)
-    if not any(each.shared for each in comparisons):
+    if not any(each.shared or each.operations for each in comparisons):
         raise typer.Exit(3)
     differs = any(
-        each.differences or each.changed or (each.changes is not None and each.changes.changes)
+        each.differences
+        or each.changed
+        or any(one.differing for one in each.operations)
+        or (each.changes is not None and each.changes.changes)
         for each in comparisons
     )
     raise typer.Exit(int(differs))
@@ -172,6 +218,7 @@ def _compare_sides(one: Side, other: Side) -> Comparison:
     expectations = Expectations(independent=False)
     others = {row.case: row for row in other.answers.cases(other.backend)}
     differences: dict[Any, SharedDifference] = {}
+    operations = _Operations(one, other)
     changed: dict[tuple[str, str], list[str]] = {}
     shared = answered = 0
     for row in one.answers.cases(one.backend):
@@ -185,6 +232,7 @@ def _compare_sides(one: Side, other: Side) -> Comparison:
             changed.setdefault((row.verdict, other_row.verdict), []).append(row.case)
         found = _compare_case(one, other, row, other_row, expectations)
         if found is None:
+            operations.add_case(row, other_row)
             continue
         answered += 1
         for each in found.differences:
@@ -197,13 +245,46 @@ def _compare_sides(one: Side, other: Side) -> Comparison:
     most_first = sorted(differences.values(), key=lambda each: -each.difference.count)
     is_same = one.backend == other.backend
     changes = _changes(one, other) if is_same else None
-    return Comparison(one, other, shared, answered, most_first, changed, changes)
+    operations.add_chains()
+    compared = [*operations.found.values()]
+    return Comparison(one, other, shared, answered, most_first, compared, changed, changes)
+
+
+class _Operations:
+    """Compares the digests that the runs of two sides keep, operation by operation."""
+
+    def __init__(self, one: Side, other: Side) -> None:
+        stores = one.answers.store, other.answers.store
+        self.is_alike = have_same_inputs(*(each.record for each in stores))
+        self.one, self.other = (
+            {name: digest for (backend, name), digest in read_digests(store) if backend == wanted}
+            for store, wanted in zip(stores, (one.backend, other.backend), strict=True)
+        )
+        self.found: dict[str, OperationComparison] = {}
+
+    def add_case(self, row: CaseRow, other_row: CaseRow) -> None:
+        """Compare a case that both sides answered, unless it is a cast."""
+        case = case_named(row.case)
+        has_answers = not {row.verdict, other_row.verdict} & {*NO_ANSWER, *NOT_RUN}
+        if has_answers and not is_cast(case):
+            self._add(operation_of(case), row.case)
+
+    def add_chains(self) -> None:
+        """Compare the chains of casts of which both sides have digests."""
+        for name in self.one:
+            if name.startswith(f"{CHAINS}/") and name in self.other:
+                self._add("chain", name)
+
+    def _add(self, operation: str, name: str) -> None:
+        comparison = self.found.setdefault(operation, OperationComparison(operation))
+        comparison.add(name, self.one.get(name), self.other.get(name), is_alike=self.is_alike)
 
 
 def _changes(one: Side, other: Side) -> Changes:
     [changes] = changes_of_runs(one.answers.store, other.answers.store, [one.backend])
     now = other.name.removeprefix(f"{one.backend} ")
-    return replace(changes, now=now, since=f"since {one.name}")
+    # The notes are about digests, which are compared operation by operation.
+    return replace(changes, now=now, since=f"since {one.name}", notes=())
 
 
 def _compare_case(
@@ -222,6 +303,14 @@ def _json_lines(comparison: Comparison) -> Iterator[dict[str, Any]]:
     names = {"one": comparison.one.name, "other": comparison.other.name}
     for difference in comparison.differences:
         yield names | _fields(difference, _full_text)
+    for each in comparison.operations:
+        yield names | {
+            "operation": each.operation,
+            "compared": each.compared,
+            "cases": each.differing,
+            "not_compared": each.not_compared,
+            "example": vars(each.example) if each.example is not None else None,
+        }
     for verdicts, cases in comparison.changed.items():
         yield names | {"verdicts": verdicts, "cases": cases}
     for change in comparison.changes.changes if comparison.changes is not None else ():
@@ -282,13 +371,29 @@ def _print_comparison(comparison: Comparison) -> None:
         console.print(table)
     for (before, after), cases in comparison.changed.items():
         typer.echo(f"{before} here, {after} there: {len(cases)} cases, {cases[0]} the first")
+    for each in comparison.operations:
+        for text in _operation_lines(each):
+            typer.echo(text)
     if comparison.changes is not None:
         for line in screen([comparison.changes]):
             typer.echo(line)
     differing = sum(1 + shared.other_cases for shared in comparison.differences)
+    differing += sum(len(each.differing) for each in comparison.operations)
+    answered = comparison.answered + sum(each.compared for each in comparison.operations)
     changed = sum(map(len, comparison.changed.values()))
     typer.echo(
         f"{one} and {other}: {comparison.shared:,} cases asked of both, "
-        f"{comparison.answered:,} with answers kept, {differing:,} differences of answers, "
+        f"{answered:,} with answers kept, {differing:,} differences of answers, "
         f"{changed:,} of verdicts"
     )
+
+
+def _operation_lines(found: OperationComparison) -> Iterator[str]:
+    if found.compared:
+        line = f"{found.operation}: other answers in {len(found.differing):,} of "
+        line += counted(found.compared, "case")
+        if found.example is not None:
+            line += f"; {found.example}, in {found.example.case}"
+        yield line
+    for reason, count in found.not_compared.items():
+        yield f"{found.operation}: answers of {counted(count, 'case')} are not compared: {reason}"

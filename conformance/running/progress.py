@@ -86,19 +86,19 @@ class ProgressReporter:
         self._bars = bars
         self._bar = TaskID(0)
         self._phase: TaskID | None = None
-        self._last = monotonic()
+        self._begun = self._last = monotonic()
         self._current = BackendProgress("", [])
 
     def begin_phase(self, words: str) -> None:
         """Show what is done now besides requests to backends; with empty ``words`` show nothing.
 
-        Off a terminal it is shown only if no progress was shown for ``SECONDS_BETWEEN_LINES``.
+        Off a terminal it is shown only after ``SECONDS_BETWEEN_LINES``: a short run needs no words.
         """
         if self._bars is not None:
             if self._phase is not None:
                 self._bars.remove_task(self._phase)
             self._phase = self._bars.add_task("", total=None, numbers=words) if words else None
-        elif words and monotonic() - self._last >= SECONDS_BETWEEN_LINES:
+        elif words and monotonic() - self._begun >= SECONDS_BETWEEN_LINES:
             self._last = monotonic()
             self.say(words)
 

@@ -303,7 +303,7 @@ class TaskRunner:
     def _kept(self, judgement: Judgement) -> Judgement:
         if self.settings.keeps_all_answers or judgement.verdict in FAILING:
             return judgement
-        return replace(judgement, answered=None)
+        return replace(judgement, answered=None, answer_digest=None)
 
     def take_stderr(self) -> bytes:
         """Return what the backend, if it is a program, printed on stderr since the last call."""

@@ -159,9 +159,13 @@ class Change:
 
 
 def _causes(sides: Iterable[Sequence[str]]) -> str:
-    """Name the causes of one side of all cases, those of most cases first."""
+    """Name the causes of one side of all cases, those of most cases first.
+
+    That a document is not claimed is said only if there is nothing else.
+    """
     counts = Counter(text for side in sides for text in side)
     named = [text for text, _ in counts.most_common()]
+    named = [text for text in named if text != UNCLAIMED] or named
     more = len(named) - MOST_CAUSES
     return "; or ".join([*named[:MOST_CAUSES], *([f"{more} more"] if more > 0 else [])])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -21,14 +22,14 @@ from reports.changes.change import (
 )
 from reports.findings.cells import Cell, CellKey
 from reports.findings.finding import ExplainedCase, Finding, Findings
-from reports.findings.finding_text import datum_words, share_words, shortened
+from reports.findings.finding_text import counted, datum_words, share_words, shortened
 from reports.findings.read_findings import read_cells, read_checks, read_findings
 from reports.grading.allowed_answers import Expectations
-from reports.judgement import FAILING
+from reports.judgement import FAILING, AnswerDigest
 from reports.known_failures import problems_region
 from reports.outputs.backend_comparison import Difference, WhoIsRight, compare_answers
 from reports.problems import ShownDatum
-from reports.run_store.open_run import RunAnswers
+from reports.run_store.open_run import RunAnswers, read_digests
 from reports.run_store.record import RunRecord
 from reports.run_store.store import RunStore
 from specs.formats import format_named
@@ -43,6 +44,8 @@ OUTCOMES = {"error": "an error", "crashed": "a crash", "unsupported": "unsupport
 """The words for what came of a case that has no answers."""
 LONGEST_OUTCOME = 60
 """The most characters of a message that says what came of a case."""
+OTHER_INPUTS = "other inputs were asked"
+NOT_KEPT = "one of the runs has no digest of them"
 ALLOWED = "an allowed answer"
 OTHER_ALLOWED = "another allowed answer"
 
@@ -81,8 +84,12 @@ class ChangedCells:
     now: Mapping[CellKey, Cell]
     has_same_inputs: bool
     pairs: dict[CellKey, tuple[Cell, Cell]] = field(default_factory=dict)
-    same: dict[str, int] = field(default_factory=dict)
+    same: Counter[str] = field(default_factory=Counter)
     """By backend."""
+    uncompared: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """By backend and reason, those among ``same`` whose digested answers are not compared."""
+    reclaimed: Counter[str] = field(default_factory=Counter)
+    """By backend, those among ``same`` that only a claim of another version judges otherwise."""
 
     def add(self, before: Cell) -> None:
         """Compare a result with that of now, unless one of the runs did not ask the case."""
@@ -90,19 +97,62 @@ class ChangedCells:
         now = self.now.get(key)
         if now is None or "not-run" in (before.verdict, now.verdict):
             return
-        if self._state(before) == self._state(now):
-            self.same[before.backend] = self.same.get(before.backend, 0) + 1
-        else:
-            self.pairs[key] = before, now
+        if has_changed(before, now, has_same_inputs=self.has_same_inputs):
+            answers = _answers(before)
+            if answers is None or answers != _answers(now):
+                self.pairs[key] = before, now
+                return
+            self.reclaimed[before.backend] += 1
+        self.same[before.backend] += 1
+        digests = before.answer_digest, now.answer_digest
+        _, reason = compare_digests(*digests, has_same_inputs=self.has_same_inputs)
+        if reason:
+            self.uncompared[before.backend, reason] += 1
 
-    def _state(self, cell: Cell) -> tuple[object, ...]:
-        """Return what two results have in common if nothing changed.
 
-        With other inputs, other ones are wrong, and only rules can be compared.
-        """
-        if not self.has_same_inputs:
-            return cell.verdict, {each.key for each in cell.broken}
-        return cell.verdict, *failure_state(cell), cell.asked, cell.answers
+def has_changed(before: Cell, now: Cell, *, has_same_inputs: bool) -> bool:
+    """Return whether a case has another verdict, fails otherwise, or has other answers.
+
+    With other inputs, other ones are wrong, and only verdicts and rules can be compared.
+    """
+    if before.verdict != now.verdict:
+        return True
+    if not has_same_inputs:
+        return {each.key for each in before.broken} != {each.key for each in now.broken}
+    if (before.asked, before.answers) != (now.asked, now.answers):
+        return True
+    is_same, _ = compare_digests(before.answer_digest, now.answer_digest, has_same_inputs=True)
+    return is_same is False or failure_state(before) != failure_state(now)
+
+
+def compare_digests(
+    before: AnswerDigest | None, now: AnswerDigest | None, *, has_same_inputs: bool
+) -> tuple[bool | None, str]:
+    """Return whether two digests are of the same answers, or None with the reason why not known.
+
+    The reason is empty if neither side has answers that are digested.
+    """
+    if before is None and now is None:
+        return None, ""
+    if before is None or now is None:
+        return None, NOT_KEPT
+    if not has_same_inputs or before.asked != now.asked:
+        return None, OTHER_INPUTS
+    return before.answers == now.answers, ""
+
+
+def changed_example(
+    name: str, before: AnswerDigest | None, now: AnswerDigest | None
+) -> Example | None:
+    """Return an input of a case whose kept answer is another now; None if none is kept."""
+    if before is None or now is None:
+        return None
+    answers = {each.given: each.got for each in now.examples}
+    for each in before.examples:
+        got = answers.get(each.given, each.got)
+        if got != each.got:
+            return Example(name, each.given, each.got, got)
+    return None
 
 
 def failure_state(cell: Cell) -> tuple[object, ...]:
@@ -131,12 +181,15 @@ def describe_changes(
         if digest is not None
     }
     answers = [RunAnswers(store, digests) for store in stores]
+    digested = [
+        {key: each for key, each in read_digests(store) if key in changed.pairs} for store in stores
+    ]
     versions = [{each.name: each.version for each in store.record.backends} for store in stores]
     expectations = Expectations(independent=False)
     for backend in backends:
         old, new = (
-            _Side(recorded, _by_case(found.get(backend, ())))
-            for recorded, found in zip(answers, findings, strict=True)
+            _Side(recorded, digests_of_run, _by_case(found.get(backend, ())))
+            for recorded, digests_of_run, found in zip(answers, digested, findings, strict=True)
         )
         changes = [
             _CellPair(*pair, old, new, expectations).change()
@@ -145,7 +198,17 @@ def describe_changes(
         ]
         before, now = (each[backend] for each in versions)
         since = f"since {before if before != now else 'the previous run'}"
-        yield Changes(backend, now, since, grouped(changes), changed.same.get(backend, 0))
+        notes = [
+            f"  answers of {counted(count, 'case')} are not compared: {reason}"
+            for (name, reason), count in changed.uncompared.items()
+            if name == backend
+        ]
+        if count := changed.reclaimed[backend]:
+            notes.append(
+                f"  {counted(count, 'case')} as before: only the claimed version of the document "
+                "is another"
+            )
+        yield Changes(backend, now, since, grouped(changes), changed.same[backend], tuple(notes))
 
 
 Shares = Mapping[str, Sequence[tuple[Finding, ExplainedCase]]]
@@ -162,9 +225,10 @@ def _by_case(findings: Sequence[Finding]) -> Shares:
 
 @dataclass(frozen=True)
 class _Side:
-    """One of two runs: its kept answers, and the causes of what failed."""
+    """One of two runs: its kept answers and digests, and the causes of what failed."""
 
     answers: RunAnswers
+    digests: Mapping[CellKey, AnswerDigest]
     shares: Shares
 
     def causes(self, cell: Cell) -> dict[str, str]:
@@ -233,12 +297,12 @@ class _CellPair:
 
     def _kind(self, right: set[WhoIsRight]) -> ChangeKind:
         before, now = self.before, self.now
-        if _answers(before) is not None and _answers(before) == _answers(now):
-            return "otherwise"  # The backend claims another version of the document.
         rise = SEVERITY.get(now.verdict, 0) - SEVERITY.get(before.verdict, 0)
-        if now.verdict == "unsupported":
+        if _gives_nothing(before) and _gives_nothing(now):
+            return "otherwise" if now.verdict == "unsupported" else kind_of(rise, 0)
+        if now.verdict == "unsupported" or (_gives_nothing(now) and rise <= 0):
             return "unsupported"
-        if before.verdict == "unsupported":
+        if _gives_nothing(before) and before.verdict not in FAILING:
             return "worse" if rise > 0 else "supported"
         if rise > 0 or ("one" in right and now.verdict in FAILING):
             return "worse"
@@ -255,7 +319,7 @@ class _CellPair:
         differences: Sequence[Difference],
         was: Mapping[str, str],
         will: Mapping[str, str],
-    ) -> Example:
+    ) -> Example | None:
         case = self.now.name
         for right in SHOWN_BY.get(kind, ()):
             for each in differences:
@@ -263,6 +327,8 @@ class _CellPair:
                     answers = (each.answer, each.other_answer)
                     before, now = (_datum(self.now.target, answer) for answer in answers)
                     return Example(case, _datum(self.now.source, each.smallest), before, now)
+        if kind == "otherwise" and (shown := self._free_example()) is not None:
+            return shown
         old, new = self.old.share(self.before, will), self.new.share(self.now, was)
         first, second = (each.wrong_tensor if each is not None else None for each in (old, new))
         # What conforms gives every input an allowed answer, so this one too.
@@ -277,7 +343,22 @@ class _CellPair:
             and first.got != second.got
         ):
             return Example(case, first.given, first.got, second.got)
-        return Example(case, "", _outcome(self.before, old), _outcome(self.now, new))
+        outcomes = _outcome(self.before, old), _outcome(self.now, new)
+        return Example(case, "", *outcomes) if outcomes[0] != outcomes[1] else None
+
+    def _free_example(self) -> Example | None:
+        """Return an example of digested answers that changed; None if none is kept."""
+        key = self.now.backend, self.now.name
+        before, now = self.old.digests.get(key), self.new.digests.get(key)
+        return changed_example(self.now.name, before, now)
+
+
+def _gives_nothing(cell: Cell) -> bool:
+    """Return whether a case is unsupported, or ended in an error, be it right or wrong."""
+    if cell.verdict == "unsupported":
+        return True
+    has_answers = cell.answers is not None or cell.answer_digest is not None
+    return bool(cell.message) and not (cell.broken or has_answers)
 
 
 def _answers(cell: Cell) -> tuple[object, ...] | None:

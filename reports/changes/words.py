@@ -37,7 +37,8 @@ def sentence(change: Change) -> str:
 
 def details(change: Change) -> str:
     """Return the example of a change, and how far it reaches."""
-    parts = [str(change.example or ""), change.reach]
+    example = f"{change.example}, in {change.example.case}" if change.example else ""
+    parts = [example, change.reach]
     # What is not supported has no answers to show.
     return "; ".join(filter(None, reversed(parts) if change.kind in HAVE_ONE_SIDE else parts))
 
@@ -111,8 +112,7 @@ def markdown(every: Sequence[Changes]) -> Iterator[str]:
         yield ""
         for each in changes.changes:
             yield f"- **{KIND_WORDS[each.kind]}**: {escape_markdown(each.says)}  "
-            example = f"{each.example}, in {each.example.case}; " if each.example else ""
-            yield f"  {escape_markdown(f'{example}{each.reach}')}  "
+            yield f"  {escape_markdown(details(each))}  "
             patterns = [*map(escape_markdown, each.patterns[:MOST_PATTERNS])]
             if (more := len(each.patterns) - MOST_PATTERNS) > 0:
                 patterns.append(f"and {counted(more, 'more pattern')}")

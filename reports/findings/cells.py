@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from oracles.protocol import Mask
 from reports.findings.failing_inputs import FailingInputs, Samples
-from reports.judgement import NO_ANSWER, NOT_RUN
+from reports.judgement import NO_ANSWER, NOT_RUN, AnswerDigest
 from reports.known_failures import KnownFailure
 from reports.problems import Died, Problem, Unoffered
 from specs.cases import Case
@@ -74,7 +74,8 @@ class Cell:
     """One backend's result for one case; most fields are columns of ``cases.parquet``.
 
     ``check`` names a check on a dtype pair; ``case`` is then the case that the backend was asked.
-    ``asked`` and ``answers`` are the digests of the stored inputs and answers.
+    ``asked`` and ``answers`` are the digests of the stored inputs and answers. ``answer_digest``
+    stands for answers that are not stored, and has no examples.
     """
 
     backend: str
@@ -98,6 +99,7 @@ class Cell:
     check: str = ""
     problems: tuple[Problem, ...] = ()
     """A failing cell has all its problems here but wrong values and notes, any other its limits."""
+    answer_digest: AnswerDigest | None = None
 
     @property
     def name(self) -> str:

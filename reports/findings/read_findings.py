@@ -25,7 +25,13 @@ from reports.findings.intervals import segments
 from reports.grading.failure_runs import MOST_RUNS
 from reports.judgement import FAILING, VERDICTS
 from reports.problems import Problem, WrongEnd, decode_problem
-from reports.run_store.open_run import REPAIR_ADVICE, RunAnswers, read_batches, row_groups
+from reports.run_store.open_run import (
+    REPAIR_ADVICE,
+    RunAnswers,
+    read_batches,
+    read_digests,
+    row_groups,
+)
 from reports.run_store.store import CAUSES, RunStore
 from specs.errors import CastigateError
 from specs.formats import Format, format_named
@@ -207,6 +213,7 @@ def read_cells(
     and a gate look at. Raise CastigateError if a table is damaged, or if the tables disagree.
     """
     divergences, problems = _DivergenceRows(store, has_inputs), _read_problems(store)
+    digests = dict(read_digests(store, has_examples=False))
     for batch in read_batches(store, "cases.parquet"):
         wanted = _is_wanted(batch, verdicts, backend).to_numpy(zero_copy_only=False)
         listed, at = np.cumsum(_listed_runs(batch)), 0
@@ -219,7 +226,8 @@ def read_cells(
             _share_strings(row)
             rules = row.pop("broken")
             broken = tuple(_broken_rule(row, each, divergences) for each in rules)
-            yield _with_problems(Cell(**row, broken=broken), problems)
+            digest = digests.pop((row["backend"], row["case"]), None)
+            yield _with_problems(Cell(**row, broken=broken, answer_digest=digest), problems)
         if len(listed) and at < listed[-1]:
             divergences.skip(int(listed[-1]) - at)
 
@@ -241,11 +249,12 @@ def read_checks(
 
     With ``backend``, those of others are left out. Raise CastigateError if a table is damaged.
     """
-    problems = _read_problems(store)
+    problems, digests = _read_problems(store), dict(read_digests(store, has_examples=False))
     for batch in read_batches(store, "pairs.parquet"):
         for row in batch.filter(_is_wanted(batch, verdicts, backend)).to_pylist():
             _share_strings(row)
-            yield _with_problems(_check(**row), problems)
+            digest = digests.get((row["backend"], row["check"]))
+            yield _with_problems(_check(**row, answer_digest=digest), problems)
 
 
 def _share_strings(row: dict[str, Any]) -> None:

@@ -33,7 +33,7 @@ from reports.run_store.open_run import RunAnswers, open_run
 from reports.run_store.record import RunRecord, TierOfCases
 from reports.run_store.storage import folder_at
 from reports.run_store.store import CAUSES, LOG, RECORD, RunStore
-from reports.run_store.tables import SCHEMAS
+from reports.run_store.tables import DIGESTS_TABLE, SCHEMAS
 from reports.suite_digest import suite_digest
 from specs.errors import CastigateError
 from specs.loader import check_cached_documents
@@ -210,8 +210,8 @@ def copy_run(store: RunStore, out: str) -> RunStore:
     Raise CastigateError if a file is missing, or cannot be read or written.
     """
     place = folder_at(out)
-    causes = [name for name in store.folder.names() if name == CAUSES]
-    for name in (*SCHEMAS, *causes, RECORD):
+    others = [name for name in store.folder.names() if name in (CAUSES, DIGESTS_TABLE)]
+    for name in (*SCHEMAS, *others, RECORD):
         place.write(name, _content(store, name), "give another --out")
     return open_run(out)
 
@@ -221,7 +221,7 @@ def file_digests(store: RunStore) -> dict[str, str]:
 
     The log of a vendor's program is included, if there is one.
     """
-    others = [name for name in store.folder.names() if name in (LOG, CAUSES)]
+    others = [name for name in store.folder.names() if name in (LOG, CAUSES, DIGESTS_TABLE)]
     names = (RECORD, *SCHEMAS, *others)
     return {name: sha256(_content(store, name)).hexdigest() for name in names}
 

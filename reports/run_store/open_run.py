@@ -12,10 +12,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from reports.judgement import DatumArray, InputsAndAnswers, decode_array
+from reports.judgement import (
+    AnswerDigest,
+    AnswerExample,
+    DatumArray,
+    InputsAndAnswers,
+    decode_array,
+)
 from reports.run_store.storage import Folder, explain_read_errors, folder_at, reason_of
 from reports.run_store.store import RunStore, read_record
-from reports.run_store.tables import NEVER_NULL, SCHEMAS
+from reports.run_store.tables import ALL_SCHEMAS, DIGESTS_TABLE, NEVER_NULL, SCHEMAS
 from specs import VERSION
 from specs.errors import CastigateError
 
@@ -110,6 +116,24 @@ def _batches(
         raise _damage_error(store.folder, table, f"{missing} rows are missing")
 
 
+def read_digests(
+    store: RunStore, *, has_examples: bool = True
+) -> Iterator[tuple[tuple[str, str], AnswerDigest]]:
+    """Yield the digests of answers of a complete run, by backend and case or check, in its order.
+
+    There are none if the run has no such table. Raise CastigateError if it is damaged.
+    """
+    if DIGESTS_TABLE not in store.folder.names():
+        return
+    columns = ["backend", "name", "asked", "answers", *(["given", "got"] if has_examples else [])]
+    for batch in read_batches(store, DIGESTS_TABLE, columns):
+        for backend, name, asked, answers, *examples in zip(
+            *(batch[column].to_pylist() for column in columns), strict=True
+        ):
+            shown = tuple(map(AnswerExample, *examples)) if examples else ()
+            yield (backend, name), AnswerDigest(asked, answers, shown)
+
+
 def check_cases(store: RunStore) -> None:
     """Read all cases of a complete run; raise CastigateError if a page of them is damaged."""
     for _ in read_batches(store, "cases.parquet"):
@@ -138,7 +162,7 @@ def _open_table(folder: Folder, table: str) -> Any:
             file = _parsed_table(folder, table)
     except FileNotFoundError:
         raise CastigateError(f"{named} is missing; {REPAIR_ADVICE}") from None
-    if not file.schema_arrow.equals(SCHEMAS[table]):
+    if not file.schema_arrow.equals(ALL_SCHEMAS[table]):
         file.close()
         raise CastigateError(
             f"{named} does not have the columns of castigate {VERSION}; "

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from reports.grading.failure_runs import Runs
-from reports.judgement import FAILING, NOT_RUN, DatumArray, Judgement
+from reports.judgement import FAILING, NOT_RUN, AnswerDigest, DatumArray, Judgement
 from reports.problems import (
     BrokenRule,
     Died,
@@ -89,6 +89,12 @@ DIVERGENCES = pa.schema(
 )
 PROBLEMS = pa.schema([*((name, TEXT) for name in ("backend", "name")), ("problem", TEXT)])
 ANSWERS = pa.schema([("digest", TEXT), ("dtype", TEXT), ("count", COUNT), ("data", pa.binary())])
+DIGESTS = pa.schema(
+    [
+        *((name, TEXT) for name in ("backend", "name", "asked", "answers")),
+        *((name, list_of(TEXT)) for name in ("given", "got")),
+    ]
+)
 SCHEMAS = {
     "cases.parquet": CASES,
     "pairs.parquet": PAIRS,
@@ -96,12 +102,17 @@ SCHEMAS = {
     "answers.parquet": ANSWERS,
     "problems.parquet": PROBLEMS,
 }
+"""The tables of every run."""
+DIGESTS_TABLE = "digests.parquet"
+"""A further table, of a run that digests answers instead of keeping them."""
+ALL_SCHEMAS = SCHEMAS | {DIGESTS_TABLE: DIGESTS}
 NEVER_NULL = {
     "cases.parquet": ("backend", "case", "verdict", "inputs"),
     "pairs.parquet": ("backend", "check", "verdict"),
     "divergences.parquet": ("backend", "case", "rule", "count"),
     "answers.parquet": ANSWERS.names,
     "problems.parquet": PROBLEMS.names,
+    DIGESTS_TABLE: DIGESTS.names,
 }
 """The columns without which a row of a table says nothing."""
 ROWS_PER_GROUP = {
@@ -110,6 +121,7 @@ ROWS_PER_GROUP = {
     "divergences.parquet": 1 << 17,
     "answers.parquet": 1 << 7,
     "problems.parquet": 1 << 12,
+    DIGESTS_TABLE: 1 << 12,
 }
 """Rows of a row group, which is what a writer or a reader holds in memory at a time."""
 JudgedCase = tuple[str, Case, Judgement]
@@ -123,7 +135,7 @@ class TableWriter:
     """
 
     def __init__(self, name: str, stream: Any) -> None:
-        self.schema, self.group_size = SCHEMAS[name], ROWS_PER_GROUP[name]
+        self.schema, self.group_size = ALL_SCHEMAS[name], ROWS_PER_GROUP[name]
         self.pending_rows: list[dict[str, Any]] = []
         self.pending_tables: list[Any] = []
         self.row_count = 0
@@ -187,14 +199,23 @@ class TableWriter:
 
 
 def write_tables(folder: Folder, rows: Iterable[JudgedCase]) -> None:
-    """Write all tables of a run into a folder; no file appears before all are complete."""
+    """Write all tables of a run into a folder; no file appears before all are complete.
+
+    The table of digests is written only if it has rows.
+    """
     with ExitStack() as stack:
         streams = {name: stack.enter_context(folder.new_file(name)) for name in SCHEMAS}
         cases, pairs, divergences, answers, problems = (
             stack.enter_context(TableWriter(name, stream)) for name, stream in streams.items()
         )
+        digests: TableWriter | None = None
         written: set[str] = set()
         for backend, case, judgement in rows:
+            if judgement.answer_digest is not None:
+                if digests is None:
+                    stream = stack.enter_context(folder.new_file(DIGESTS_TABLE))
+                    digests = stack.enter_context(TableWriter(DIGESTS_TABLE, stream))
+                digests.add_row(digest_row(backend, case, judgement, judgement.answer_digest))
             for row in problem_rows(backend, case, judgement):
                 problems.add_row(row)
             if judgement.check:
@@ -248,6 +269,20 @@ def pair_row(backend: str, judgement: Judgement) -> dict[str, Any]:
         "rule": broken and broken.rule,
         "clause": broken and broken.clause,
         "level": broken and broken.level,
+    }
+
+
+def digest_row(
+    backend: str, case: Case, judgement: Judgement, digest: AnswerDigest
+) -> dict[str, Any]:
+    """Return a judgement's row of ``digests.parquet``: a pair of texts for each example."""
+    return {
+        "backend": backend,
+        "name": judgement.check or case.id,
+        "asked": digest.asked,
+        "answers": digest.answers,
+        "given": [escape_surrogates(each.given) for each in digest.examples],
+        "got": [escape_surrogates(each.got) for each in digest.examples],
     }
 
 

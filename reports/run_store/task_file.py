@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import fields
+from dataclasses import asdict, fields
 from functools import cache
 from hashlib import blake2b, sha256
 from itertools import chain
@@ -21,10 +21,17 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from reports.grading.failure_runs import Runs
-from reports.judgement import DatumArray, InputsAndAnswers, Judgement, decode_array
+from reports.judgement import (
+    AnswerDigest,
+    AnswerExample,
+    DatumArray,
+    InputsAndAnswers,
+    Judgement,
+    decode_array,
+)
 from reports.problems import Problem, WrongValues, decode_problem, problem_json
 
-METADATA_KEY = b"castigate part 8"
+METADATA_KEY = b"castigate part 9"
 """The key of the JSON in the metadata; its number changes with the format."""
 CHECKSUM_BYTES = sha256().digest_size
 DATUM_COLUMNS = ("first", "last", "answer", "last_answer")
@@ -148,6 +155,8 @@ def _judgement_json(
         both = (judgement.answered.inputs, judgement.answered.answers)
         arrays.update({array.digest: array for array in both})
         content["answered"] = [array.digest for array in both]
+    if judgement.answer_digest is not None:
+        content["answer_digest"] = asdict(judgement.answer_digest)
     return content
 
 
@@ -175,8 +184,13 @@ def _decode_judgement(
     answered = None
     if content["answered"] is not None:
         answered = InputsAndAnswers(*(arrays[digest] for digest in content["answered"]))
+    digest = content["answer_digest"]
+    if digest is not None:
+        examples = tuple(AnswerExample(**each) for each in digest["examples"])
+        digest = AnswerDigest(**digest | {"examples": examples})
     further = tuple(map(decode_problem, content["further"]))
-    return Judgement(**content | {"problems": problems, "answered": answered, "further": further})
+    decoded = {"problems": problems, "answered": answered, "further": further}
+    return Judgement(**content | decoded | {"answer_digest": digest})
 
 
 def _decode_problem(content: dict[str, Any], decode: DecodeColumns) -> Problem:

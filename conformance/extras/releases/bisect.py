@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
+from operator import eq
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypeVar
 
@@ -20,14 +21,24 @@ from conformance.extras.releases.environments import (
     releases,
     requirements_of,
 )
-from conformance.families import explain_of, family_of, tensor_of
+from conformance.extras.releases.release_changes import (
+    change_of_answers,
+    change_of_results,
+    given_of,
+)
+from conformance.families import explain_of, family_of, sentence_of, tensor_of
 from conformance.families.cast.explanation import input_row
 from conformance.families.family import WrittenQuestion
 from conformance.judging.subject import Settings
 from conformance.judging.verdicts import script
 from oracles.backend.launch_config import DEFAULT_TIMEOUT, launch_configs
 from oracles.backend.loading import close, load_isolated
+from reports.changes.change import Changes
+from reports.changes.of_runs import has_changed
+from reports.changes.words import screen
+from reports.findings.cells import Cell
 from reports.findings.finding_text import counted, datum_words
+from reports.findings.judged_cells import cell_of
 from reports.judgement import Judgement
 from reports.problem_words import joined_words
 from reports.problems import ShownDatum, WrongValues
@@ -35,6 +46,7 @@ from specs.cases import Case
 from specs.errors import CastigateError
 from specs.formats import format_named
 from specs.questions import read_question
+from specs.selection import case_named
 
 Found = TypeVar("Found")
 
@@ -60,52 +72,83 @@ def bisect_command(
     timeout: TimeoutOption = DEFAULT_TIMEOUT,
 ) -> None:
     """Find the first release of a framework that answers otherwise, and show both answers."""
+    if (sentence := sentence_of(words)) is not None:
+        words = [sentence[0].id, sentence[1]]
     question = read_question(words)
     if question.is_open:
         raise CastigateError(
             f"name the document too, as in {question.cases[0].id}: the answer may depend on it"
         )
     [case] = question.cases
+    if question.inputs and family_of(case).tensors:
+        raise CastigateError(
+            f"a case with a scale is asked whole; leave `{question.inputs[0]}` out: "
+            f"castigate bisect {case.id} --backend {backend}"
+        )
     framework = requirements_of(backend)[0]
     known = releases(framework, versions)
     made = Environments(backend, Path(environments) if environments else default_folder())
     installed = _installed(framework.name)
     answers: dict[str, ReleaseAnswer] = {}
 
-    def answer(release: str) -> Any:
+    def answer(release: str) -> ReleaseAnswer:
         if release not in answers:
             typer.echo(f"castigate: asking {framework.name} {release}", err=True)
             python = None if release == installed else made.python(release)
             answers[release] = answer_of_release(case, question.inputs, backend, python, timeout)
-        return answers[release].compared
+        return answers[release]
 
-    change = first_change(known, answer, answer(known[-1]))
-    if change is None:
-        shown = (known[0], known[-1])
-        found = f"{framework.name} {known[0]} and {known[-1]} answer alike"
-    else:
-        shown = change
-        found = f"the first release that answers otherwise: {framework.name} {change.first_other}"
+    change = first_change(known, answer, answer(known[-1]), same_result)
+    shown = change if change is not None else (known[0], known[-1])
+    changes = _changes(case, backend, question.inputs, shown, [answers[each] for each in shown])
     if as_json:
-        typer.echo(_json(case.id, framework.name, known, change, answers))
+        typer.echo(_json(case.id, framework.name, known, change, answers, changes))
         return
     typer.echo(f"{case.id} on {backend}, {len(known)} releases from {known[0]} to {known[-1]}")
-    for line in _lines(shown, answers, has_changed=change is not None):
+    for line in _lines(shown, answers, changes, has_changed=change is not None):
         typer.echo(line)
+    found = (
+        f"nothing changed from {framework.name} {known[0]} to {known[-1]}"
+        if change is None
+        else f"the first release with the change: {framework.name} {change.first_other}"
+    )
     typer.echo(
         f"{found} ({counted(len(answers), 'release')} asked, "
         f"{counted(len(made.made), 'environment')} made)"
     )
 
 
+def _changes(
+    case: Case,
+    backend: str,
+    inputs: Sequence[str],
+    shown: tuple[str, str],
+    answers: Sequence[ReleaseAnswer],
+) -> Changes:
+    """Return what changed between two releases, judged as between two runs."""
+    before, now = answers
+    if before.judgement is not None and now.judgement is not None:
+        return change_of_results(case, backend, shown, (before.judgement, now.judgement))
+    both = before.compared, now.compared
+    given = given_of(case, inputs)
+    return change_of_answers(case, backend, shown, given, both, is_claimed=now.is_claimed)
+
+
 def _lines(
-    shown: tuple[str, str], answers: dict[str, ReleaseAnswer], *, has_changed: bool
+    shown: tuple[str, str],
+    answers: dict[str, ReleaseAnswer],
+    changes: Changes,
+    *,
+    has_changed: bool,
 ) -> Iterator[str]:
-    """Yield the answers of two releases, and if they differ a script that shows the later ones."""
+    """Yield the answers of two releases and, if they differ, how, and a script for the later."""
     width = max(map(len, shown))
     for release in dict.fromkeys(shown):
         for line in answers[release].words:
             yield f"  {release:<{width}}  {line}"
+    if has_changed:
+        _, *lines = screen([changes], None)
+        yield from lines
     if (script := answers[shown[1]].script) and has_changed:
         yield "  reproduce"
         yield from (f"    {line}".rstrip() for line in script.splitlines())
@@ -117,6 +160,7 @@ def _json(
     known: list[str],
     change: ReleaseChange | None,
     answers: dict[str, ReleaseAnswer],
+    changes: Changes,
 ) -> str:
     return json.dumps(
         {
@@ -124,6 +168,14 @@ def _json(
             "package": package,
             "releases": known,
             "change": change._asdict() if change is not None else None,
+            "changes": [
+                {
+                    "kind": each.kind,
+                    "says": each.says,
+                    "example": each.example and vars(each.example),
+                }
+                for each in changes.changes
+            ],
             "answers": {release: each.compared for release, each in answers.items()},
         },
         ensure_ascii=False,
@@ -145,21 +197,24 @@ class ReleaseChange(NamedTuple):
 
 
 def first_change(
-    releases: Sequence[str], answer_of: Callable[[str], Found], newest: Found
+    releases: Sequence[str],
+    answer_of: Callable[[str], Found],
+    newest: Found,
+    is_same: Callable[[Found, Found], bool] = eq,
 ) -> ReleaseChange | None:
     """Return two neighboring releases whose answers differ; None if the first and last agree.
 
     ``releases``, at least one, are in rising order, and ``answer_of`` returns the answer of one;
-    that of the last is ``newest``. ``answer_of`` is called about log2(n) times for n releases. If
-    answers change several times, any of the changes may be found.
+    that of the last is ``newest``. ``is_same`` compares two. ``answer_of`` is called about log2(n)
+    times for n releases. If answers change several times, any of the changes may be found.
     """
     low, high = 0, len(releases) - 1
     oldest = answer_of(releases[low])
-    if high == 0 or oldest == newest:
+    if high == 0 or is_same(oldest, newest):
         return None
     while high - low > 1:
         middle = (low + high) // 2
-        if answer_of(releases[middle]) == oldest:
+        if is_same(oldest, answer_of(releases[middle])):
             low = middle
         else:
             high = middle
@@ -168,11 +223,32 @@ def first_change(
 
 @dataclass(frozen=True)
 class ReleaseAnswer:
-    """The answers of a release: data to compare, lines of text, and a script that shows them."""
+    """The answers of a release: data to compare, lines of text, and a script that shows them.
+
+    ``judgement`` is the result of the quick tier, if no inputs are given. ``is_claimed`` says
+    whether the backend claims the document.
+    """
 
     compared: Any
     words: tuple[str, ...]
     script: str
+    judgement: Judgement | None = None
+    is_claimed: bool = True
+
+
+def same_result(one: ReleaseAnswer, other: ReleaseAnswer) -> bool:
+    """Return whether nothing changed between two releases, as two runs are compared."""
+    if one.judgement is None or other.judgement is None:
+        return bool(one.compared == other.compared)
+    before, now = (_cell(each.judgement) for each in (one, other) if each.judgement is not None)
+    return not has_changed(before, now, has_same_inputs=True)
+
+
+def _cell(judgement: Judgement) -> Cell:
+    answered = judgement.answered
+    digests = () if answered is None else (answered.inputs.digest, answered.answers.digest)
+    cell = cell_of(case_named(judgement.case), judgement, digests)
+    return replace(cell, answer_digest=judgement.answer_digest)
 
 
 def answer_of_release(
@@ -193,29 +269,28 @@ def answer_of_release(
             judgement = judge.judge(case)
             compared = [judgement.verdict, *_compared(judgement)]
             words = tuple(_problem_lines(case, judgement)) or (judgement.verdict,)
-            return ReleaseAnswer(compared, words, judgement.reproduction)
+            return ReleaseAnswer(compared, words, judgement.reproduction, judgement)
         is_by_input = family_of(case).is_by_input
         asked = [[word] for word in inputs] if is_by_input else [inputs]
         explained = [explain_of(case)(case, WrittenQuestion(each)) for each in asked]
         answers = [drive(each.ask(), judge.client) for each in explained]
         read = shaped.read if shaped is not None else input_row
         words = tuple(_answer_lines(case, inputs, answers))
-        return ReleaseAnswer(
-            answers, words, drive(script(judge.subject, case, read(case, inputs)), judge.client)
-        )
+        shown = drive(script(judge.subject, case, read(case, inputs)), judge.client)
+        is_claimed = judge.subject.claims(case)
+        return ReleaseAnswer(answers, words, shown, is_claimed=is_claimed)
     finally:
         close(loaded)
 
 
 def _compared(judgement: Judgement) -> Iterator[str]:
-    """Yield what must be equal in two releases: digests of inputs and answers, and all problems.
-
-    Answers to open inputs count as well. A backend that does not claim the document has neither
-    verdicts nor known failures that could be compared instead.
-    """
+    """Yield as data for JSON the digests of inputs and answers, and all problems in words."""
     if judgement.answered is not None:
         yield judgement.answered.inputs.digest
         yield judgement.answered.answers.digest
+    if judgement.answer_digest is not None:
+        yield judgement.answer_digest.asked
+        yield judgement.answer_digest.answers
     yield joined_words(judgement.problems)
 
 

@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -29,7 +30,8 @@ from conformance.extras.releases.environments import (
 )
 from conformance.running.progress import progress_reporter
 from conformance.running.run import RunRequest, finish_run, request_of, run
-from oracles.backend.launch_config import DEFAULT_TIMEOUT
+from oracles.backend.launch_config import DEFAULT_TIMEOUT, launch_configs
+from oracles.backend.loading import close, load_isolated
 from reports.changes.change import Changes
 from reports.changes.of_runs import changes_of_runs
 from reports.changes.words import screen, workflow_commands
@@ -38,6 +40,7 @@ from reports.html.replace_report import check_output_folder
 from reports.html.site import write_site
 from reports.ledger.ledger_file import load_ledger
 from reports.ledger.run_check import RunLedgers
+from reports.ledger.version_spans import public_version
 from reports.outputs.annotations import is_on_github
 from reports.outputs.sarif import changes_sarif
 from reports.outputs.write_outputs import RENDERERS, write_output
@@ -45,9 +48,10 @@ from reports.run_store.open_run import open_run
 from reports.run_store.record import Selection, TierOfCases
 from reports.run_store.storage import folder_at
 from reports.run_store.store import RunStore
+from specs import VERSION
 from specs.errors import CastigateError
 
-VERSION = re.compile(r"\d+(\.\w+)*")
+RELEASE = re.compile(r"\d+(\.\w+)*")
 SARIF = "changes.sarif"
 
 
@@ -91,7 +95,7 @@ def upgrade_command(
     """
     if from_ is not None and baseline is not None:
         raise CastigateError("--from and --baseline exclude each other; leave one out")
-    if from_ is not None and not VERSION.fullmatch(from_):
+    if from_ is not None and not RELEASE.fullmatch(from_):
         raise CastigateError(f"--from `{from_[:40]}` is not a version; write one, such as 1.31.1")
     if from_ is None and baseline is None and load_ledger(backend) is None:
         raise CastigateError(
@@ -107,6 +111,8 @@ def upgrade_command(
         seconds=timeout,
     )
     jobs = jobs or os.cpu_count() or 1
+    # The release before takes minutes, which are lost if the one of now cannot be loaded.
+    close(load_isolated(backend, launch_configs([backend], request.pythons, timeout)[backend]))
     with TemporaryDirectory(prefix="castigate-") as temporary:
         folder = out if out is not None else temporary
         before = None
@@ -115,14 +121,12 @@ def upgrade_command(
             request = _as_asked(before, request, backend)
         elif from_ is not None:
             made = Environments(backend, Path(environments) if environments else default_folder())
-            framework = requirements_of(backend)[0].name
-            typer.echo(f"castigate: {framework} {from_}", err=True)
-            earlier = replace(request, pythons=(f"{backend}={made.python(from_)}",))
-            before = _finished(earlier, _in(folder, "before"), jobs)
+            before = _earlier_run(request, made, from_, _in(folder, "before"), jobs)
         elif request.selection.documents:
             request = replace(request, selection=_as_claimed(request.selection))
         now, steps = _compared(request, _in(folder, "now"), jobs, before)
         if out is not None:
+            typer.echo("castigate: writing the report", err=True)
             _write_outputs(out, before, now, steps)
     for line in screen(steps, None) if verbose else screen(steps):
         typer.echo(line)
@@ -134,6 +138,27 @@ def upgrade_command(
     if not any(each.same or each.changes for each in steps):
         raise typer.Exit(3)
     raise typer.Exit(int(any(each.is_worse for each in steps)))
+
+
+def _earlier_run(
+    request: RunRequest, made: Environments, version: str, folder: str, jobs: int
+) -> RunStore:
+    """Return the run of an earlier release; that of an attempt before, if it is in the folder."""
+    [backend] = request.backends
+    with suppress(CastigateError):
+        kept = open_run(folder)
+        record = kept.record
+        [ran] = record.backends
+        if (
+            (ran.name, public_version(ran.version)) == (backend, version)
+            and record.selection == request.selection
+            and record.suite == VERSION
+        ):
+            typer.echo(f"castigate: {folder} is kept, a run of {backend} {version}", err=True)
+            return kept
+    typer.echo(f"castigate: {requirements_of(backend)[0].name} {version}", err=True)
+    python = made.python(version)
+    return _finished(replace(request, pythons=(f"{backend}={python}",)), folder, jobs)
 
 
 def _in(folder: str, name: str) -> str:

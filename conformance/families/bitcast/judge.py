@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,13 +12,14 @@ from conformance.families.bitcast.bits import Bitcast, BitcastInStorage, SharesM
 from conformance.families.bitcast.ruling import BitcastRuling, bitcast_ruling
 from conformance.families.bitcast.tensors import contents, further_tensors, promised_memory
 from conformance.families.bitcast.wrongs import followed_mechanisms
+from conformance.judging.answer_digests import AnswerDigester
 from conformance.judging.asking import Ask
 from conformance.judging.subject import Subject
 from conformance.judging.verdicts import refusal, script, without_answer
 from oracles.backend.replies import Answered, Declined, NoAnswer, Raised
 from oracles.backend.requests import Request
 from oracles.protocol import Bits
-from reports.judgement import Judgement, Verdict
+from reports.judgement import AnswerExample, Judgement, Verdict
 from reports.problems import (
     BrokenPromise,
     BrokenRule,
@@ -30,11 +31,13 @@ from reports.problems import (
     WrongElement,
     WrongShape,
 )
-from specs.cases import Case
+from specs.cases import Case, format_shape
 from specs.formats import Format
 from specs.model.document import NOT_COPIED
 
 MOST_IN_SCRIPTS = 256
+MOST_SHOWN = 8
+"""The most elements of a tensor that is kept as an example."""
 FaultByOne = WrongShape | WrongElement | NotRefused
 BitcastFault = FaultByOne | WrongByAnyReading
 AnswerTriples = Sequence[tuple[BitcastRuling, Bits, Bits]]
@@ -42,6 +45,12 @@ AnswerTriples = Sequence[tuple[BitcastRuling, Bits, Bits]]
 
 
 def judge_bitcast(subject: Subject, case: Case) -> Ask[Judgement]:
+    """Judge a bitcast by tensors, and digest the answers to them unless they vary."""
+    digester = AnswerDigester()
+    return digester.added_to((yield from _judge_bitcast(subject, case, digester)))
+
+
+def _judge_bitcast(subject: Subject, case: Case, digester: AnswerDigester) -> Ask[Judgement]:
     """Judge a bitcast by the tensors of its case, and by further tensors if these pass.
 
     The first fault or missing answer decides the verdict; an allowed error is no fault. Tensors of
@@ -61,6 +70,10 @@ def judge_bitcast(subject: Subject, case: Case) -> Ask[Judgement]:
         requests.append(SharesMemory(case, tensors[0]))
     replies = yield requests
     rounds = [replies[at : at + times] for at in range(0, times * len(tensors), times)]
+    for bits, (first, *_) in zip(tensors, rounds, strict=True):
+        digester.add({"": bits}, first)
+        if (rules.is_open or leaves_open) and isinstance(first, Answered):
+            digester.show(_small_example(rules, bits, first.value))
     problems: list[Problem] = []
     notes: dict[str, str] = {}
     declined: list[Declined] = []
@@ -94,6 +107,7 @@ def judge_bitcast(subject: Subject, case: Case) -> Ask[Judgement]:
             match again:
                 case [Answered(second)]:
                     notes = _open_bits(reading, shown, answer, second) | notes
+                    digester.varies |= "again" in notes
                 case [missing] if not isinstance(missing, Answered):
                     return (yield from _no_bitcast(subject, case, rules, missing, None))
     if len(declined) == len(tensors):
@@ -117,6 +131,8 @@ def judge_bitcast(subject: Subject, case: Case) -> Ask[Judgement]:
             for each, reply in zip(viewed, of_viewed, strict=True)
             if isinstance(reply, Answered) and not reply.value
         ]
+        for each, reply in zip(further, of_further, strict=True):
+            digester.add({each.where: each.bits}, reply)
         for each, reply in zip(further, of_further, strict=True):
             match reply:
                 case Answered(answer):
@@ -171,6 +187,17 @@ def judge_bitcast(subject: Subject, case: Case) -> Ask[Judgement]:
         if broken and shown.size <= MOST_IN_SCRIPTS
         else "",
     )
+
+
+def _small_example(rules: BitcastRuling, bits: Bits, answer: Bits) -> Iterator[AnswerExample]:
+    """Yield a tensor with its answer, unless one of them has too many elements to be shown."""
+    if max(bits.size, answer.size) <= MOST_SHOWN:
+        yield AnswerExample(_tensor_words(rules.source, bits), _tensor_words(rules.target, answer))
+
+
+def _tensor_words(form: Format, bits: Bits) -> str:
+    codes = (_hexadecimal(form, each) for each in bits.reshape(-1))
+    return f"shape {format_shape(bits.shape)}: {' '.join(codes)}".rstrip()
 
 
 def _may_refuse(rules: BitcastRuling, reply: NoAnswer) -> bool:

@@ -38,6 +38,7 @@ from conformance.families.blocks.scale_wrongs import (
 from conformance.families.blocks.sentences import BESIDE_OTHERS
 from conformance.families.named_tensors import AboutTensors, ask_listed
 from conformance.families.quantization.wrongs import IN_OTHER_TENSORS
+from conformance.judging.answer_digests import AnswerDigester, spread
 from conformance.judging.asking import Ask, ask
 from conformance.judging.subject import Subject
 from conformance.judging.verdicts import answers_none, problem_of, without_answer
@@ -46,7 +47,7 @@ from oracles.backend.requests import Script
 from oracles.protocol import Bits, Mask
 from reports.counterexample.drawing import datum_with_value
 from reports.grading.divergences import index_of_simplest
-from reports.judgement import Judgement
+from reports.judgement import AnswerExample, Judgement
 from reports.problems import Note, Problem, Unoffered, WrongForm, WrongTensor
 from specs.cases import Case
 from specs.formats import Format
@@ -99,6 +100,12 @@ class BlockFault(NamedTuple):
 
 
 def judge_blocks(subject: Subject, case: Case) -> Ask[Judgement]:
+    """Judge a case by tensors of blocks, and digest the answers to them."""
+    digester = AnswerDigester()
+    return digester.added_to((yield from _judge_blocks(subject, case, digester)))
+
+
+def _judge_blocks(subject: Subject, case: Case, digester: AnswerDigester) -> Ask[Judgement]:
     """Judge a case by tensors of blocks; those that the library declines are left out.
 
     The first tensor with results of a wrong shape decides the verdict alone; one with a missing
@@ -119,6 +126,7 @@ def judge_blocks(subject: Subject, case: Case) -> Ask[Judgement]:
     declined: list[tuple[BlockInput, Declined]] = []
     failed: list[tuple[NoAnswer, int]] = []
     for given, reply in zip(inputs, replies, strict=True):
+        digester.add(given.tensors, reply)
         match reply:
             case Answered(results):
                 graded = GradedBlocks(ruling, given.tensors, results, given.where)
@@ -131,6 +139,9 @@ def judge_blocks(subject: Subject, case: Case) -> Ask[Judgement]:
             case missing:
                 failed.append((missing, given.tensors[X].size))
     every = [*answered, *drawn]
+    for graded in every:
+        if not digester.has_all_examples:
+            digester.show(_free_examples(graded))
     if not (every or failed):
         unoffered = Unoffered(declined[0][1].text)
         return Judgement(case.id, subject.name, "unsupported", (unoffered,))
@@ -169,6 +180,28 @@ def judge_blocks(subject: Subject, case: Case) -> Ask[Judgement]:
         open_inputs=sum(int(np.count_nonzero(each.expected[Y].is_open)) for each in every),
         reproduction=script,
     )
+
+
+def _free_examples(blocks: GradedBlocks) -> Iterator[AnswerExample]:
+    """Yield some elements of results for which several answers are allowed."""
+    ruling = blocks.ruling
+    for result, expected in blocks.expected.items():
+        free = expected.is_open.copy()
+        if result == Y and not ruling.is_decoding:
+            for codes in allowed_codes(ruling, expected):
+                free |= codes != expected.codes
+        form = _result_format(ruling, result)
+        for flat in spread(free):
+            place = tuple(int(each) for each in np.unravel_index(flat, free.shape))
+            got = int(blocks.results[result][place])
+            given = _given_words(Shown(blocks, place, is_alone=True), result)
+            yield AnswerExample(f"{given}: {result}", datum_with_value(form, got))
+
+
+def _result_format(ruling: BlockRuling, result: str) -> Format:
+    if result == SCALE:
+        return ruling.scale
+    return ruling.number if ruling.is_decoding else ruling.element
 
 
 def _broken(problem: Problem) -> tuple[str, str] | None:
@@ -352,11 +385,9 @@ def _problem(explained: BlockFault, answered: Sequence[GradedBlocks]) -> WrongTe
     blocks, place, _ = shown
     ruling, result = blocks.ruling, wrong.result
     expected = blocks.expected[result]
-    target = ruling.number if ruling.is_decoding else ruling.element
+    target = _result_format(ruling, result)
     every: Sequence[Bits] = (expected.codes,)
-    if result == SCALE:
-        target = ruling.scale
-    elif not ruling.is_decoding:
+    if result == Y and not ruling.is_decoding:
         every = allowed_codes(ruling, expected)
     allowed = dict.fromkeys(datum_with_value(target, int(each[place])) for each in every)
     return WrongTensor(

@@ -25,6 +25,7 @@ from conformance.families.chains.ends_words import ends_words
 from conformance.families.chains.program import CastChains
 from conformance.families.chains.sweeps import ChainSweep, is_swept, sweep
 from conformance.families.chains.wrongs import followed_paths
+from conformance.judging.answer_digests import AnswerDigester, spread
 from conformance.judging.asking import Ask, ask
 from conformance.judging.subject import Subject
 from oracles.backend.replies import Answered, Crashed, Declined, Malformed, NoAnswer, Raised, Reply
@@ -33,7 +34,7 @@ from oracles.protocol import Bits
 from oracles.reference.chain_ends import ends
 from reports.counterexample.drawing import datum_text, datum_with_value
 from reports.grading.divergences import datum_of, index_of_simplest
-from reports.judgement import Judgement, Verdict
+from reports.judgement import AnswerExample, Judgement, Verdict
 from reports.problems import Died, Note, Problem, Refused, Unoffered, WrongEnd, WrongForm
 from specs.cases import Case
 from specs.chains import Chain, Company, chain_named
@@ -160,7 +161,7 @@ def _judgement(subject: Subject, case: str, each: _Asked) -> Ask[Judgement]:
         case _:
             verdict = subject.graded(first, (), is_open)
             shown = [*_notes(each)]
-    return Judgement(
+    judgement = Judgement(
         case,
         subject.name,
         verdict,
@@ -170,6 +171,32 @@ def _judgement(subject: Subject, case: str, each: _Asked) -> Ask[Judgement]:
         check=each.name,
         further=tuple(further),
     )
+    return _digested(each).added_to(judgement)
+
+
+def _digested(each: _Asked) -> AnswerDigester:
+    """Digest the answers step by step, and those of each road that was asked all inputs."""
+    digester = AnswerDigester()
+    digester.add({"": each.inputs}, Answered(each.alone))
+    for on in each.on_roads:
+        # Which inputs a road is asked otherwise depends on answers.
+        if on.picked.size == each.inputs.size:
+            digester.add({on.road: each.inputs}, on.reply)
+            if isinstance(on.reply, Answered):
+                digester.show(_moved_examples(each, on, on.reply.value))
+    return digester
+
+
+def _moved_examples(each: _Asked, on: OnRoad, answers: Bits) -> Iterator[AnswerExample]:
+    """Yield some inputs to which a road, or the direct cast, answers otherwise than the steps."""
+    source, target = format_named(each.chain.source), format_named(each.chain.target)
+    differs = answers != each.alone
+    if each.direct is not None:
+        differs |= each.direct != each.alone
+    for at in spread(differs):
+        given, got = int(each.inputs[at]), int(answers[at])
+        words = f"{datum_with_value(source, given)} on {on.road}"
+        yield AnswerExample(words, datum_with_value(target, got))
 
 
 def _alone(

@@ -29,6 +29,7 @@ from conformance.families.quantization.grading import (
 from conformance.families.quantization.ranges import RANGES
 from conformance.families.quantization.ruling import Formula, formula
 from conformance.families.quantization.wrongs import followed_ways
+from conformance.judging.answer_digests import AnswerDigester
 from conformance.judging.asking import Ask
 from conformance.judging.space import drawn_memory, drawn_shape
 from conformance.judging.subject import Subject
@@ -37,7 +38,7 @@ from oracles.backend.replies import Answered, NoAnswer
 from oracles.protocol import Bits
 from reports.counterexample.drawing import datum_with_value
 from reports.grading.divergences import index_of_simplest
-from reports.judgement import Judgement
+from reports.judgement import AnswerExample, Judgement
 from reports.problems import Problem, WrongForm, WrongTensor
 from specs.cases import Case
 from specs.formats import Format
@@ -72,8 +73,8 @@ class _Results:
     zero: int
 
 
-def judge_dynamic(subject: Subject, case: Case) -> Ask[Judgement]:
-    """Judge a dynamic quantization by several tensors.
+def judge_dynamic(subject: Subject, case: Case, digester: AnswerDigester) -> Ask[Judgement]:
+    """Judge a dynamic quantization by several tensors; digest all answers.
 
     Problems of several tensors are one, which shows the first, if result, rule and level are the
     same and one mechanism, or none, explains them. A missing answer, a refusal too, decides only if
@@ -95,6 +96,7 @@ def judge_dynamic(subject: Subject, case: Case) -> Ask[Judgement]:
     shown: AboutTensors | None = None
     missing: list[tuple[NoAnswer, int]] = []
     for x, request, reply in zip(given, requests, replies, strict=True):
+        digester.add(request.tensors, reply)
         if not isinstance(reply, Answered):
             missing.append((reply, x.size))
             continue
@@ -110,6 +112,8 @@ def judge_dynamic(subject: Subject, case: Case) -> Ask[Judgement]:
         judged += x.size
         if dynamic_scale(rules, _ends(found.x)).is_open:
             open_inputs += x.size
+            scale_words = f"scale {datum_with_value(rules.scale, found.scale)}"
+            digester.show([AnswerExample(_tensor_words(found.x), scale_words)])
             continue
         for each in _problems(rules, found, subject.expectations.independent):
             shown = shown or request
@@ -174,8 +178,7 @@ def _problems(rules: Formula, found: _Results, independent: bool) -> Iterator[Wr
     Zero point and codes are judged only if the scale is a positive finite number. The kernels judge
     all codes; if ``independent``, the exact definition judges a sample instead.
     """
-    values, ends = found.x.view(np.float32), _ends(found.x)
-    about = f"a tensor of {values.size} from {float(values.min())!r} to {float(values.max())!r}"
+    ends, about = _ends(found.x), _tensor_words(found.x)
     due = dynamic_scale(rules, ends)
     scale = _wrong_single(rules, "scale", rules.scale, found.scale, due, about)
     if scale is not None:
@@ -193,6 +196,11 @@ def _problems(rules: Formula, found: _Results, independent: bool) -> Iterator[Wr
         )
         yield replace(zero, followed=tuple(ways))
     yield from _wrong_codes(rules, found, independent)
+
+
+def _tensor_words(x: Bits) -> str:
+    values = x.view(np.float32)
+    return f"a tensor of {values.size} from {float(values.min())!r} to {float(values.max())!r}"
 
 
 def _wrong_ranges(found: _Results, gives: Callable[[list[int]], bool]) -> Iterator[str]:

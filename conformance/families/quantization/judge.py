@@ -38,6 +38,7 @@ from conformance.families.quantization.inputs import (
 )
 from conformance.families.quantization.ruling import formula
 from conformance.families.quantization.wrongs import IN_OTHER_TENSORS, followed_ways
+from conformance.judging.answer_digests import AnswerDigester, spread
 from conformance.judging.asking import Ask, ask
 from conformance.judging.subject import Subject
 from conformance.judging.verdicts import answers_none, problem_of, script_of, without_answer
@@ -45,7 +46,7 @@ from oracles.backend.replies import Answered, Declined, NoAnswer, Reply
 from oracles.protocol import Bits, Mask
 from reports.counterexample.drawing import datum_with_value
 from reports.grading.divergences import index_of_simplest
-from reports.judgement import Judgement
+from reports.judgement import AnswerExample, Judgement
 from reports.problems import Note, Problem, Unoffered, WrongShape, WrongTensor
 from specs.cases import Case
 from specs.loader import document_named
@@ -56,6 +57,8 @@ RESULT = "y"
 LEVELS = ("required", "recommended")
 MOST_SHOWN = 3
 """The most drawn tensors that a problem names."""
+MOST_LOOKED_AT = 1 << 12
+"""The most elements of a request among which free ones are looked for."""
 MOST_TRIED = 1 << 11
 """About how many elements of a request mechanisms are tried on."""
 ASKED_ALONE = 16
@@ -83,8 +86,13 @@ def judge_quantization(subject: Subject, case: Case) -> Ask[Judgement]:
     decides the verdict only if no other answer is wrong. Of a dynamic quantization, see
     ``judge_dynamic``.
     """
-    if operation_of(case) == "dynamic-quantize":
-        return (yield from judge_dynamic(subject, case))
+    digester = AnswerDigester()
+    judge = judge_dynamic if operation_of(case) == "dynamic-quantize" else _judge_static
+    return digester.added_to((yield from judge(subject, case, digester)))
+
+
+def _judge_static(subject: Subject, case: Case, digester: AnswerDigester) -> Ask[Judgement]:
+    """Judge a case whose scales are given; digest all answers but those to elements alone."""
     # The reference is judged by few elements, so that none of its requests need be large.
     given = telling_requests(case, has_whole=not subject.expectations.independent)
     replies = yield from ask_listed(case, [each.tensors for each in given])
@@ -99,11 +107,12 @@ def judge_quantization(subject: Subject, case: Case) -> Ask[Judgement]:
     failed: list[tuple[NoAnswer, int]] = []
     for each, reply in zip(given, replies, strict=True):
         x = each.tensors["x"]
+        digester.add(each.tensors, reply)
         match reply:
             case Answered(results) if results[RESULT].shape != x.shape:
                 lost.append(_wrong_shape(case, x, results[RESULT]))
             case Answered(results):
-                answered.append(_graded(subject, case, each, results[RESULT]))
+                answered.append(_graded(subject, case, each, results[RESULT], digester))
             case Declined(text):
                 declined.append(text)
             case missing:
@@ -153,7 +162,10 @@ def _in_a_row(given: Given) -> Elements:
     return Elements(given.tensors["x"].reshape(-1), given.scales.reshape(-1), zero)
 
 
-def _graded(subject: Subject, case: Case, given: Given, answer: Bits) -> _Answers:
+def _graded(
+    subject: Subject, case: Case, given: Given, answer: Bits, digester: AnswerDigester
+) -> _Answers:
+    """Grade the answer to a request, and show the digester some of the elements that are free."""
     rules, elements = formula(case), _in_a_row(given)
     places = np.arange(elements.x.size)
     if subject.expectations.independent:
@@ -165,6 +177,13 @@ def _graded(subject: Subject, case: Case, given: Given, answer: Bits) -> _Answer
     else:
         expected = expect_by_kernels(rules, elements)
     answers = answer.reshape(-1)[places]
+    if not digester.has_all_examples:
+        looked_at = np.arange(0, answers.size, 1 + answers.size // MOST_LOOKED_AT)
+        some = looked_at[spread(expected.at(looked_at).is_free)]
+        digester.show(
+            AnswerExample(element_words(rules, *element), datum_with_value(rules.target, code))
+            for element, code in zip(elements.at(some), answers[some].tolist(), strict=True)
+        )
     return _Answers(given, places, elements, answers, grade(rules.target, expected, answers))
 
 

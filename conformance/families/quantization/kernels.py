@@ -67,6 +67,18 @@ class ExpectedCodes:
             self.is_recommended[where],
         )
 
+    @property
+    def is_free(self) -> Mask:
+        """Where several answers are allowed: the element is open, or has several patterns."""
+        free = self.is_open.copy()
+        first = np.full(free.shape, NO_CODE, np.int64)
+        for codes in self.strong:
+            is_code = codes != NO_CODE
+            free |= is_code & (codes < 0)  # The numbers of NAN_CODES are negative.
+            free |= is_code & (first != NO_CODE) & (codes != first)
+            first = np.where(first == NO_CODE, codes, first)
+        return free
+
     def answers(self, target: Format) -> Bits:
         """Return the reference's answers: 0 where the document is open, one NaN for several."""
         codes = self.strong[0].copy() if self.strong else np.zeros(self.is_open.shape, np.int64)

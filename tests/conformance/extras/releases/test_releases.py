@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Sequence
 from math import ceil, log2
 from pathlib import Path
+from typing import Any
 from zipfile import ZipFile
 
 import pytest
@@ -15,11 +16,23 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 
 from conformance.extras.releases import bisect, environments
-from conformance.extras.releases.bisect import ReleaseAnswer, answer_of_release, first_change
+from conformance.extras.releases.bisect import (
+    ReleaseAnswer,
+    answer_of_release,
+    first_change,
+    same_result,
+)
 from conformance.extras.releases.environments import Environments, releases, requirements_of
+from conformance.extras.releases.release_changes import (
+    change_of_answers,
+    change_of_results,
+    given_of,
+)
+from reports.changes.words import screen
 from specs.cases import Case
 from specs.errors import CastigateError
 from specs.questions import read_question
+from specs.selection import case_named
 from tests.conformance.processes import castigate
 
 FRAME = Requirement("frame>=1.2")
@@ -185,8 +198,8 @@ KNOWN = [f"1.{minor}.0" for minor in range(20, 33)]
 @pytest.mark.parametrize(
     ("change", "shown", "last"),
     [
-        ("1.29.0", ["1.28.0", "1.29.0"], "the first release that answers otherwise: onnxruntime"),
-        ("2.0", ["1.20.0", "1.32.0"], "onnxruntime 1.20.0 and 1.32.0 answer alike"),
+        ("1.29.0", ["1.28.0", "1.29.0"], "the first release with the change: onnxruntime 1.29.0"),
+        ("2.0", ["1.20.0", "1.32.0"], "nothing changed from onnxruntime 1.20.0 to 1.32.0"),
     ],
 )
 def test_bisect_shows_both_answers_and_the_script(
@@ -212,6 +225,7 @@ def test_bisect_shows_both_answers_and_the_script(
     assert [line.split()[0] for line in lines[1:3]] == shown
     assert lines[-1].startswith(last)
     assert ("reproduce" in out) == (change == "1.29.0")
+    assert ("\n  worse: now wrong; before: right\n" in out) == (change == "1.29.0")
     assert err.count("castigate: asking onnxruntime") <= ceil(log2(len(KNOWN))) + 2
 
 
@@ -251,3 +265,108 @@ def test_bisect_wants_a_document_and_a_backend_with_releases() -> None:
     code, _, err = castigate("bisect", "onnx-cast/fp32/s8", "1", "--backend=reference")
     assert code == 2
     assert "has no releases in a package index" in err
+
+
+BOOL = "onnx-cast:25/float8e5m2/bool"
+NAN = "onnx-cast:25/float32/int8"
+BITS = "wasm-reinterpret:3.0/float64/int64/shape:scalar"
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "before", "now", "is_claimed", "kind", "says"),
+    [
+        (BOOL, "0x80", "0x0", "0x1", True, "worse", "now wrong; before: right"),
+        (BOOL, "0x80", "0x1", "0x0", True, "better", "no longer wrong; now: right"),
+        (BOOL, "0x80", {"error": "no"}, "0x0", True, "better", "no longer wrong; now: right"),
+        (BOOL, "0x80", "0x0", {"crashed": "SIGSEGV"}, True, "worse", "now wrong; before: right"),
+        (BOOL, "0x80", "0x0", {"unsupported": "no"}, True, "unsupported", "before: right"),
+        (BOOL, "0x80", {"unsupported": "no"}, "0x0", True, "supported", "now: right"),
+        (BOOL, "0x80", {"unsupported": "no"}, "0x1", True, "worse",
+            "now wrong; before: unsupported"),
+        (BOOL, "0x80", "0x0", "0x1", False, "otherwise",
+            "before: right; now: wrong by a document that it does not claim"),
+        (NAN, "0x7fc00000", "0x00", "0x80", True, "otherwise",
+            "before: an allowed answer; now: another allowed answer"),
+        (BITS, "0x0000000000000001", {"shape": [], "bits": ["0x0000000000000001"]},
+            {"shape": [], "bits": ["0x0000000000000002"]}, True, "worse",
+            "now wrong; before: right"),
+    ],
+)  # fmt: skip
+def test_bisect_judges_a_changed_answer_in_the_words_of_an_upgrade(
+    name: str, given: str, before: Any, now: Any, is_claimed: bool, kind: str, says: str
+) -> None:
+    case = case_named(name)
+    inputs = given_of(case, [given])
+    found = change_of_answers(
+        case, "ort", ("1.0", "1.1"), inputs, ([before], [now]), is_claimed=is_claimed
+    )
+    [change] = found.changes
+    assert (change.kind, change.says, found.same) == (kind, says, 0)
+    assert change.example is not None
+    assert change.example.given.startswith(("0x", "shape []: 0x"))
+    alike = change_of_answers(
+        case, "ort", ("1.0", "1.1"), inputs, ([now], [now]), is_claimed=is_claimed
+    )
+    assert (alike.changes, alike.same) == ((), 1)
+
+
+def test_of_several_changed_inputs_one_that_is_worse_decides() -> None:
+    inputs = ["0x3c", "0x80"]
+    answers = ["0x0", "0x0"], ["0x1", "0x1"]
+    found = change_of_answers(
+        case_named(BOOL), "ort", ("1.0", "1.1"), inputs, answers, is_claimed=True
+    )
+    [change] = found.changes
+    assert (change.kind, change.inputs) == ("worse", 2)
+    assert str(change.example) == "0x80 (-0): 0x0 (0) → 0x1 (1)"
+
+
+FREE = """\
+import numpy as np
+from conformance.families.reference import Reference
+
+
+class Old(Reference):
+    pass
+
+
+class New(Old):
+    def quantize(self, case, tensors):
+        found = dict(super().quantize(case, tensors))
+        nan = np.isnan(tensors["x"].view(np.float32))
+        found["y"] = np.where(nan, found["y"] ^ np.uint8(1), found["y"])
+        return found
+
+
+class Reworded(Old):
+    def quantize(self, case, tensors):
+        raise ValueError(type(self).__name__)
+
+
+class Otherwise(Reworded):
+    pass
+"""
+QUANTIZE = "onnx-quantize-linear:25/float32/int8/scale:float32/form:tensor"
+
+
+def test_without_inputs_bisect_judges_and_says_a_change_as_runs_are_compared(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "free.py").write_text(FREE)
+    case = case_named(QUANTIZE)
+    old, new, error, other_error = (
+        answer_of_release(case, [], f"{tmp_path / 'free.py'}:{name}", None, 60.0)
+        for name in ("Old", "New", "Reworded", "Otherwise")
+    )
+    assert old.compared[0] == new.compared[0] == "conforms"
+    assert not same_result(old, new)
+    assert same_result(old, old)
+    assert error.compared != other_error.compared
+    assert same_result(error, other_error)  # No sentence of an error is part of a comparison.
+    assert old.judgement is not None
+    assert new.judgement is not None
+    found = change_of_results(case, "ort", ("1.0", "1.1"), (old.judgement, new.judgement))
+    heading, change, example, *_ = screen([found], None)
+    assert heading == "ort 1.1, since 1.0: 1 otherwise, 0 cases as before"
+    assert change == "  otherwise: before: an allowed answer; now: another allowed answer"
+    assert "NaN" in example
