@@ -17,6 +17,7 @@ import pytest
 from oracles.adapters import onnx_models
 from oracles.protocol import Unsupported
 from specs.cases import Case
+from specs.formats import format_named
 from tests.adapters.common import bits_of, onnx_case, patterns_of, view_case
 from tests.adapters.contract import make
 from tests.adapters.rewording import Refusal
@@ -152,6 +153,16 @@ class TestRejections:
                 Unsupported, match="tensor\\(complex64\\) is not currently registered"
             ):
                 make("ort").bitcast(view_case(source, target), bits_of(source, [0, 1]))
+
+    @pytest.mark.parametrize("pair", ["float64/float6e2m3", "float6e3m2/float32"])
+    def test_a_dtype_that_onnxruntime_lacks_is_unsupported_whatever_its_class(
+        self, pair: str
+    ) -> None:
+        """1.31.1 calls it an invalid argument, and 1.32.0 a failure or an invalid graph."""
+        source, target = pair.split("/")
+        case = Case("stablehlo-convert", "1.20", source, target)
+        with pytest.raises(Unsupported):
+            make("ort").cast(case, np.zeros(2, format_named(source).storage))
 
     @pytest.mark.parametrize("name", ["NotImplemented", "Fail", "InvalidGraph", "InvalidArgument"])
     def test_what_onnxruntime_says_decides_nothing(self, name: str) -> None:
