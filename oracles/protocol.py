@@ -43,6 +43,14 @@ MAX_ROW_LIMITS = 16
 """The most numbers that ``row_limits`` may have: each costs one more request per case."""
 
 
+def as_array(answer: Any) -> Any:
+    """Return a numpy scalar as an array of rank 0, anything else unchanged.
+
+    numpy returns a scalar from an operation on an array of rank 0.
+    """
+    return np.asarray(answer) if isinstance(answer, np.generic) else answer
+
+
 class Unsupported(Exception):
     """The oracle does not offer what the case needs; the message is the reason."""
 

@@ -27,9 +27,17 @@ from oracles.adapters.onnx_quantize_models import (
     results,
     shapes_of,
     tensor_statements,
+    usual_node,
     without_lengths,
 )
-from oracles.adapters.refusals import first_line, load, plain_road, require_plain, require_variant
+from oracles.adapters.refusals import (
+    first_line,
+    is_lacking,
+    load,
+    plain_road,
+    require_plain,
+    require_variant,
+)
 from oracles.adapters.script_text import (
     NUMPY_DTYPES,
     bits_statement,
@@ -48,15 +56,6 @@ if TYPE_CHECKING:
 VARIANTS: tuple[str, ...] = ()
 
 CACHED_MODELS = 64
-
-MISSING_CAST = ("annot cast", "expected number, got str", "between instances of 'str'")
-"""Parts of the TypeErrors with which numpy and ml_dtypes refuse a cast.
-
-A text that cannot be parsed is a ValueError, and so stays an error.
-"""
-
-MISSING_OPERATOR = "No implementation for operator"
-"""The sign that the evaluator lacks an operator, or a version of it."""
 
 HEADER = """\
 # onnx {version}: {case}
@@ -131,10 +130,28 @@ class Onnx:
         try:
             return self._answer(evaluator, graph, bits)
         except TypeError as error:
-            reason = first_line(error.__cause__ or error)
-            if not any(sign in reason for sign in MISSING_CAST):
+            if not self._lacks_cast(graph, bits):
                 raise
-            raise Unsupported(reason) from None
+            raise Unsupported(first_line(error.__cause__ or error)) from None
+
+    def _lacks_cast(self, graph: Graph, bits: Bits) -> bool:
+        """Return whether numpy, by which the evaluator casts, has no such cast.
+
+        Where the evaluator refuses zeros of float32, too, the operator is at fault.
+        """
+        usual = replace(graph, source="float32")
+        zeros = np.zeros(bits.shape, np.uint32)
+        return is_lacking(
+            (TypeError,),
+            partial(self._cast_by_numpy, graph.source, graph.target),
+            lambda: self._answer(self._evaluator(usual, bits.ndim), usual, zeros),
+        )
+
+    def _cast_by_numpy(self, source: str, target: str) -> None:
+        is_text = format_named(source).kind == "text"
+        zeros = np.array(["0"], object) if is_text else np.zeros(1, self._dtype(source))
+        to_text = format_named(target).kind == "text"
+        zeros.astype(np.str_ if to_text else self._dtype(target))
 
     def quantize(self, case: Case, tensors: Mapping[str, Bits]) -> dict[str, Bits]:
         """Return, by name, the results of a model of one node that quantizes or dequantizes.
@@ -146,8 +163,6 @@ class Onnx:
         shapes = without_lengths(node, shapes_of(node, tensors))
         evaluator = self._node_evaluator(node, shapes)
         if isinstance(evaluator, Exception):
-            if MISSING_OPERATOR in str(evaluator):
-                raise Unsupported(first_line(evaluator))
             raise evaluator.with_traceback(None)
         given = {name: tensors[name].view(self._dtype(dtype)) for name, dtype in node.inputs}
         with np.errstate(all="ignore"):
@@ -292,14 +307,27 @@ class Onnx:
     def _create_node_evaluator(self, node: OpsetNode, shapes: Shapes) -> Any:
         """Return a node's evaluator, or the error with which its model is refused.
 
+        It is Unsupported if the evaluator lacks the operator in this version.
+
         The error is returned, so that it is cached with the evaluators.
         """
-        model = self._nodes.model(node, shapes, {})
         try:
-            self._onnx.checker.check_model(model, full_check=True)
-            return self._reference.ReferenceEvaluator(model)
+            return self._create_plainly(node, shapes)
+        except RuntimeError as refusal:
+            return Unsupported(first_line(refusal)) if self._lacks_operator(node) else refusal
         except Exception as refusal:
             return refusal
+
+    def _create_plainly(self, node: OpsetNode, shapes: Shapes) -> Any:
+        model = self._nodes.model(node, shapes, {})
+        self._onnx.checker.check_model(model, full_check=True)
+        return self._reference.ReferenceEvaluator(model)
+
+    def _lacks_operator(self, node: OpsetNode) -> bool:
+        """Return whether the evaluator lacks an opset's version of an operator."""
+        here, latest = usual_node(node), usual_node(replace(node, opset=LATEST))
+        create = (partial(self._create_plainly, *each) for each in (here, latest))
+        return is_lacking((RuntimeError,), *create)
 
     def _check(self, graph: Graph, rank: int) -> Exception | None:
         """Return the error of building or checking a graph's model, or None."""

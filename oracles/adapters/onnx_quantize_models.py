@@ -8,7 +8,7 @@ statements of scripts that the runtimes of ONNX share.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -141,6 +141,28 @@ def without_lengths(node: OpsetNode, shapes: Shapes) -> Shapes:
         )
         for name, shape in shapes
     )
+
+
+OF_FORMS = ("axis", "block_size")
+"""The attributes that a node without channels and blocks lacks."""
+
+
+def plain_node(node: OpsetNode) -> tuple[OpsetNode, Shapes]:
+    """Return the node without channels and blocks, and the shapes of one element."""
+    attributes = tuple(each for each in node.attributes if each[0] not in OF_FORMS)
+    names = (name for name, _ in (*node.inputs, *node.outputs))
+    shapes = {name: (1,) if name in ("x", "y") else () for name in names}
+    return replace(node, attributes=attributes), tuple(shapes.items())
+
+
+def usual_node(node: OpsetNode) -> tuple[OpsetNode, Shapes]:
+    """Return the node with float32 and uint8 as its dtypes, no attributes, and one element."""
+    codes = {"x" if node.operator == "DequantizeLinear" else "y", "zero"}
+
+    def usual(ends: Typed) -> Typed:
+        return tuple((name, "uint8" if name in codes else "float32") for name, _ in ends)
+
+    return plain_node(OpsetNode(node.opset, node.operator, usual(node.inputs), usual(node.outputs)))
 
 
 class NodeModels:

@@ -11,11 +11,13 @@ from collections.abc import Callable, Mapping
 from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from oracles.adapters.onnx_quantize_models import CLAIMS, quantize_node
 from oracles.adapters.openvino_onnx import OnnxNodes
-from oracles.adapters.openvino_plugin import SETTINGS, Plugin
+from oracles.adapters.openvino_plugin import SETTINGS, Lacking, Plugin, nothing
 from oracles.adapters.openvino_tensors import DTYPES, OpenvinoTensors
-from oracles.adapters.refusals import load, require_plain, require_variant
+from oracles.adapters.refusals import is_lacking, load, require_plain, require_variant
 from oracles.adapters.script_text import (
     PACK,
     UNPACK,
@@ -64,6 +66,7 @@ class OpenVino:
         self._plugin = Plugin(self._openvino)
         self._tensors = OpenvinoTensors(self._openvino)
         self._compiled = lru_cache(CACHED_MODELS)(self._compile)
+        self._lacks = lru_cache(None)(self._try_conversion)
 
     def cast(self, case: Case, bits: Bits) -> Bits:
         """Return ``bits`` cast by one Convert or, for cases of ``LIKE``, one ConvertLike.
@@ -77,7 +80,7 @@ class OpenVino:
         memory = tensor_memory(target, bits.size)
         y = self._tensors.of_memory(case.target, memory, bits.shape)
         if self._variant == "cpu-folded":
-            self._run(self._folded(case, x), y)
+            self._run(self._folded(case, x), y, self._lacking(case))
         else:
             self._prepared(case, x, y)()
         return patterns_in(memory, target, bits.size).reshape(bits.shape)
@@ -103,6 +106,7 @@ class OpenVino:
         for modes that ``require_plain`` refuses, and a dtype or a kernel that openvino lacks.
         """
         parameters, ends, middles, inputs = [], [], [], []
+        lacking = self._lacking(*(step for chain in company.chains for step in chain.steps))
         for chain, own in zip(company.chains, company.inputs(bits), strict=True):
             length = -1 if self._variant == "cpu-dynamic" else own.size
             node = self._operators.parameter([length], self._tensors.type(chain.source))
@@ -115,7 +119,7 @@ class OpenVino:
             ends.append(middles.pop())
         shown = middles if company.road == CHAIN_ROADS[1] else []
         model = self._openvino.Model([*ends, *shown], parameters, "cast")
-        compiled = self._plugin.compile(model)
+        compiled = self._plugin.compile(model, lacking)
         request = compiled.create_infer_request()
         answers = []
         for number, (chain, x) in enumerate(zip(company.chains, inputs, strict=True)):
@@ -124,7 +128,7 @@ class OpenVino:
             request.set_input_tensor(number, x)
             y = self._tensors.of_memory(chain.target, answers[-1], tuple(x.shape))
             request.set_output_tensor(number, y)
-        self._plugin.run(request)
+        self._plugin.run(request, lacking)
         found = zip(company.chains, answers, inputs, strict=True)
         return [patterns_in(own, format_named(chain.target), x.size) for chain, own, x in found]
 
@@ -260,18 +264,44 @@ class OpenVino:
             return partial(self._fold, case, x, y)
         if self._variant is None:
             return self._evaluation(case, x, y)
-        request = self._request(case, tuple(x.shape))
+        request, lacking = self._request(case, tuple(x.shape)), self._lacking(case)
         request.set_input_tensor(x)
 
         # The request holds only addresses.
         def run(_alive: Any = x) -> None:
-            self._run(request, y)
+            self._run(request, y, lacking)
 
         return run
 
-    def _run(self, request: Any, y: Any) -> None:
+    def _run(self, request: Any, y: Any, lacking: Lacking) -> None:
         request.set_output_tensor(y)
-        self._plugin.run(request)
+        self._plugin.run(request, lacking)
+
+    def _lacking(self, *cases: Case) -> Lacking:
+        """Return a function that says which of the cases' conversions the CPU plugin lacks."""
+
+        def lacking() -> str:
+            pairs = ((case.source, case.target) for case in cases)
+            lacks = (pair for pair in pairs if self._lacks(*pair))
+            words = "openvino's CPU plugin does not convert {} to {}"
+            return next((words.format(*map(DTYPES.get, pair)) for pair in lacks), "")
+
+        return lacking
+
+    def _try_conversion(self, source: str, target: str) -> bool:
+        """Return whether the plugin refuses to convert one zero, but not one of float32."""
+
+        def convert(source: str, target: str) -> None:
+            case = Case("", "", source, target)
+            parameter, node = self._graph(case, [-1 if self._variant == "cpu-dynamic" else 1])
+            model = self._openvino.Model([node], [parameter], "cast")
+            request = self._plugin.compile(model, nothing).create_infer_request()
+            x = self._tensors.of_patterns(source, np.zeros(1, format_named(source).storage))
+            request.set_input_tensor(x)
+            self._plugin.run(request, nothing)
+
+        pairs = ((source, target), ("float32", "float16"))
+        return is_lacking((RuntimeError,), *(partial(convert, *pair) for pair in pairs))
 
     def _folded(self, case: Case, x: Any) -> Any:
         """Return a request to a model in which the plugin has folded the conversion of x.
@@ -280,7 +310,8 @@ class OpenVino:
         """
         constant = self._openvino.op.Constant(x, shared_memory=False)
         convert = self._conversion(case, constant)
-        return self._plugin.request_to_folded(self._openvino.Model([convert], [], "cast"))
+        model = self._openvino.Model([convert], [], "cast")
+        return self._plugin.request_to_folded(model, self._lacking(case))
 
     def _evaluation(self, case: Case, x: Any, y: Any) -> Callable[[], None]:
         _, convert = self._graph(case, self._openvino.PartialShape.dynamic())
@@ -316,7 +347,8 @@ class OpenVino:
 
     def _compile(self, case: Case, shape: tuple[int, ...]) -> Any:
         parameter, convert = self._graph(case, list(shape))
-        return self._plugin.compile(self._openvino.Model([convert], [parameter], "cast"))
+        model = self._openvino.Model([convert], [parameter], "cast")
+        return self._plugin.compile(model, self._lacking(case))
 
     def _graph(self, case: Case, shape: Any) -> tuple[Any, Any]:
         parameter = self._operators.parameter(shape, self._tensors.type(case.source))

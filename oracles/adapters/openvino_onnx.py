@@ -7,8 +7,8 @@ evaluates these nodes, or the CPU plugin compiles or folds them, as it does a Co
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import lru_cache
+from collections.abc import Callable, Mapping
+from functools import lru_cache, partial
 from typing import Any
 
 from oracles.adapters.onnx_models import ModelBuilder
@@ -18,21 +18,20 @@ from oracles.adapters.onnx_quantize_models import (
     Shapes,
     initializers,
     patterns_expression,
+    plain_node,
     print_patterns,
     shapes_of,
     tensor_statements,
+    usual_node,
     without_lengths,
 )
-from oracles.adapters.openvino_plugin import SETTINGS, Plugin
+from oracles.adapters.openvino_plugin import SETTINGS, Plugin, nothing
 from oracles.adapters.openvino_tensors import OpenvinoTensors
-from oracles.adapters.refusals import load
+from oracles.adapters.refusals import is_lacking, load
 from oracles.adapters.tensor_memory import tensor_content
 from oracles.protocol import Bits, Unsupported
 
 CACHED_MODELS = 32
-
-MISSING_DTYPES = ("Unsupported data type", "Bad format for f8 conversion type")
-"""Signs that the front end lacks a dtype, in one of the many lines of its error."""
 
 
 class OnnxNodes:
@@ -70,8 +69,8 @@ class OnnxNodes:
     ) -> list[Any]:
         if self._variant == "cpu-folded":
             model = self._read(node, shapes_of(node, tensors), tensors)
-            request = self._plugin.request_to_folded(model)
-            self._plugin.run(request)
+            request = self._plugin.request_to_folded(model, partial(self._lacking, node))
+            self._plugin.run(request, partial(self._lacking, node))
             return list(request.output_tensors)
         shapes = self._shapes(node, tensors)
         if self._variant is None:
@@ -84,7 +83,7 @@ class OnnxNodes:
         request = compiled.create_infer_request()
         for name in _names(compiled):
             request.set_tensor(name, inputs[name])
-        self._plugin.run(request)
+        self._plugin.run(request, partial(self._lacking, node))
         return list(request.output_tensors)
 
     def _shapes(self, node: OpsetNode, tensors: Mapping[str, Bits]) -> Shapes:
@@ -97,7 +96,7 @@ class OnnxNodes:
         return without_lengths(node, shapes) if self._variant == "cpu-dynamic" else shapes
 
     def _compile(self, node: OpsetNode, shapes: Shapes) -> Any:
-        return self._plugin.compile(self._model(node, shapes))
+        return self._plugin.compile(self._model(node, shapes), partial(self._lacking, node))
 
     def _read(
         self, node: OpsetNode, shapes: Shapes, constants: Mapping[str, Bits] | None = None
@@ -107,14 +106,33 @@ class OnnxNodes:
         Inputs among the ``constants`` are constants of the model. Raises Unsupported if the front
         end lacks a dtype.
         """
-        model = self._nodes.model(node, shapes, constants or {})
         try:
-            return self._plugin.core.read_model(model.SerializeToString())
-        except RuntimeError as error:
-            for line in str(error).splitlines():
-                if any(sign in line for sign in MISSING_DTYPES):
-                    raise Unsupported(line) from None
-            raise
+            return self._read_plainly(node, shapes, constants)
+        except RuntimeError:
+            if not self._is_lacking(node, self._read_plainly):
+                raise
+            raise Unsupported(f"openvino's front end reads no {_words(node)}") from None
+
+    def _read_plainly(
+        self, node: OpsetNode, shapes: Shapes, constants: Mapping[str, Bits] | None = None
+    ) -> Any:
+        model = self._nodes.model(node, shapes, constants or {})
+        return self._plugin.core.read_model(model.SerializeToString())
+
+    def _lacking(self, node: OpsetNode) -> str:
+        """Return that the CPU plugin lacks a node of these dtypes, or an empty text."""
+
+        def run(plain: OpsetNode, shapes: Shapes) -> None:
+            compiled = self._plugin.compile(self._read_plainly(plain, shapes), nothing)
+            self._plugin.run(compiled.create_infer_request(), nothing)
+
+        words = f"openvino's CPU plugin runs no {_words(node)}"
+        return words if self._is_lacking(node, run) else ""
+
+    def _is_lacking(self, node: OpsetNode, call: Callable[[OpsetNode, Shapes], Any]) -> bool:
+        """Return whether openvino refuses a node of one element, but not one of usual dtypes."""
+        pairs = (plain_node(node), usual_node(node))
+        return is_lacking((RuntimeError,), *(partial(call, *pair) for pair in pairs))
 
     def script(self, node: OpsetNode, tensors: Mapping[str, Bits]) -> str:
         """Return a script, without its first line, that runs a node and prints its results."""
@@ -143,6 +161,11 @@ class OnnxNodes:
             patterns = patterns_expression(dtype, f"{answers}[{number}].data", count)
             script += print_patterns(name, patterns)
         return script
+
+
+def _words(node: OpsetNode) -> str:
+    dtypes = dict.fromkeys(dtype for _, dtype in (*node.inputs, *node.outputs))
+    return f"{node.operator} of {', '.join(dtypes)}"
 
 
 def _names(model: Any) -> list[str]:

@@ -13,8 +13,13 @@ SETTINGS: Mapping[str, str | int] = {
     "EXECUTION_MODE_HINT": "ACCURACY",
 }
 
-MISSING_KERNELS = ("can't convert from", "unsupported src_prc")
-"""Signs of a missing kernel, in one of the many lines of the CPU plugin's error."""
+Lacking = Callable[[], str]
+"""Returns what the plugin lacks, in words, or an empty text; called when the plugin refuses."""
+
+
+def nothing() -> str:
+    """Return that the plugin lacks nothing, so that its error is raised unchanged."""
+    return ""
 
 
 class Plugin:
@@ -24,17 +29,19 @@ class Plugin:
         self._openvino = openvino
         self.core = openvino.Core()
 
-    def compile(self, model: Any) -> Any:
-        """Return the compiled model; raise Unsupported if the plugin lacks a kernel."""
-        return self._or_unsupported(lambda: self.core.compile_model(model, "CPU", dict(SETTINGS)))
+    def compile(self, model: Any, lacking: Lacking) -> Any:
+        """Return the compiled model; raise Unsupported if that fails for what is ``lacking``."""
+        return self._or_unsupported(
+            lambda: self.core.compile_model(model, "CPU", dict(SETTINGS)), lacking
+        )
 
-    def request_to_folded(self, model: Any) -> Any:
+    def request_to_folded(self, model: Any, lacking: Lacking) -> Any:
         """Return an inference request to a model of constants that the plugin has folded.
 
         Raises Unsupported if operations are left, other than a Convert of the folded 32-bit
-        integers to 64 bits, or if the plugin lacks a kernel.
+        integers to 64 bits, or as ``compile`` does.
         """
-        compiled = self.compile(model)
+        compiled = self.compile(model, lacking)
         layers = [
             (str(layer.get_rt_info()["layerType"].value), layer.get_output_element_type(0))
             for layer in compiled.get_runtime_model().get_ordered_ops()
@@ -46,18 +53,18 @@ class Plugin:
             raise Unsupported(f"openvino did not fold this, but left {', '.join(kinds)}")
         return compiled.create_infer_request()
 
-    def run(self, request: Any) -> None:
-        """Run an inference request; raise Unsupported if the plugin lacks a kernel."""
+    def run(self, request: Any, lacking: Lacking) -> None:
+        """Run an inference request; raise Unsupported if that fails for what is ``lacking``."""
         # ``infer`` swallows errors of a kernel, and leaves the output unchanged.
         request.start_async()
-        self._or_unsupported(request.wait)
+        self._or_unsupported(request.wait, lacking)
 
     @staticmethod
-    def _or_unsupported(action: Callable[[], Any]) -> Any:
+    def _or_unsupported(action: Callable[[], Any], lacking: Lacking) -> Any:
         try:
             return action()
-        except RuntimeError as error:
-            for line in str(error).splitlines():
-                if any(sign in line for sign in MISSING_KERNELS):
-                    raise Unsupported(line) from None
-            raise
+        except RuntimeError:
+            reason = lacking()
+            if not reason:
+                raise
+            raise Unsupported(reason) from None

@@ -97,6 +97,12 @@ class Ort:
     def __init__(self, variant: str | None = None) -> None:
         self._ort: Any = load("onnxruntime", "ort")
         self._states: Any = load("onnxruntime.capi.onnxruntime_pybind11_state", "ort")
+        self._refusal_classes = (
+            self._states.NotImplemented,
+            self._states.Fail,
+            self._states.InvalidGraph,
+            self._states.InvalidArgument,
+        )
         self._onnx: Any = load("onnx", "ort")
         self.version = str(self._ort.__version__)
         self._models = ModelBuilder(self._onnx)
@@ -362,10 +368,9 @@ class Ort:
         return self._opened_or_refused(self._models.with_input(graph, rank=None))
 
     def _opened_or_refused(self, model: Any) -> Any:
-        states = self._states
         try:
             return self._open(model, self._options())
-        except (states.NotImplemented, states.Fail, states.InvalidGraph) as refusal:
+        except self._refusal_classes as refusal:
             return refusal
 
     def _node_session(self, node: OpsetNode, tensors: Mapping[str, Bits]) -> Any:
@@ -455,12 +460,7 @@ class Ort:
         """
         try:
             yield
-        except (
-            self._states.NotImplemented,
-            self._states.Fail,
-            self._states.InvalidGraph,
-            self._states.InvalidArgument,
-        ) as error:
+        except self._refusal_classes as error:
             if self._lacks(opset, dtypes, error, is_rejected()):
                 raise Unsupported(first_line(error)) from None
             raise

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Mapping
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,23 +20,18 @@ from oracles.adapters.paddle_tensors import (
     patterns_text,
     tensor_text,
 )
-from oracles.adapters.refusals import first_line, require_variant
+from oracles.adapters.refusals import first_line, is_lacking, require_variant
 from oracles.adapters.scripted import Function, Scripted, ScriptedOperation, Statements
 from oracles.protocol import Bits, Bound, Returned, Unsupported
 from specs.calls import Call
 from specs.cases import Case
+from specs.formats import format_named
 
 VARIANTS: tuple[str, ...] = ("static", "executor")
 """`static` is ``paddle.jit.to_static``, `executor` a program in ``paddle.static.Executor``."""
 
-NO_KERNEL = "is not registered"
-"""The sign that an operation has no kernel for a dtype."""
-
 REFUSALS = (AssertionError, NotImplementedError, TypeError, ValueError)
 """The errors with which paddle refuses to build a program of a dtype or an operation."""
-
-NO_FETCH = "[pd_op.fetch] kernel output args (0)"
-"""The sign that the Executor has no kernel to fetch an answer of a dtype."""
 
 # Without ``full_graph``, paddle silently runs eagerly what it cannot trace.
 TRACE = """\
@@ -88,6 +83,7 @@ class PaddleCasts(Scripted):
         self._variant = variant
         self.target_first = () if variant else ("cast",)
         self._tensors = PaddleTensors(paddle)
+        self._lacks_fetch = lru_cache(None)(self._try_fetch)
 
     def require_dtype(self, operation: ScriptedOperation, dtype: str) -> None:
         """Raise Unsupported for a dtype that paddle lacks."""
@@ -174,9 +170,21 @@ class PaddleCasts(Scripted):
                 return super().run(make, case, bits)
         except Exception as error:
             self._paddle.disable_static()
-            if NO_FETCH not in str(error):
+            if not isinstance(error, RuntimeError) or not self._lacks_fetch(case.target):
                 raise
             raise Unsupported(f"the Executor fetches no {case.target}") from None
+
+    def _try_fetch(self, target: str) -> bool:
+        """Return whether the Executor fetches no zero of a dtype, though one of float16."""
+
+        def fetch(target: str) -> None:
+            case, zero = Case("", "", "float32", target), np.zeros(1, np.uint32)
+            try:
+                Scripted.run(self, self.made("cast", case, zero.ndim), case, zero)
+            finally:
+                self._paddle.disable_static()
+
+        return is_lacking((RuntimeError,), partial(fetch, target), partial(fetch, "float16"))
 
     def cast(self, case: Case, bits: Bits) -> Bits:
         """Return ``bits`` cast by one cast of paddle, in memory of their own.
@@ -202,6 +210,7 @@ class Paddle(PaddleCasts):
         paddle = load_paddle()
         require_variant(self.name, variant, VARIANTS)
         super().__init__(paddle, variant)
+        self._lacks_view = lru_cache(None)(self._try_view)
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:
         """Return ``bits`` reinterpreted by one ``view``, which scales the last dimension.
@@ -211,9 +220,24 @@ class Paddle(PaddleCasts):
         try:
             return self.answer("bitcast", case, bits).copy()
         except RuntimeError as error:
-            if NO_KERNEL not in str(error):
+            if not any(map(self._lacks_view, (case.source, case.target))):
                 raise
             raise Unsupported(first_line(error)) from None
+
+    def _try_view(self, dtype: str) -> bool:
+        """Return whether paddle views no zero of a dtype as bytes, nor bytes as one, but float32's.
+
+        paddle has another class for shapes that it refuses.
+        """
+
+        def view(dtype: str) -> None:
+            storage = np.dtype(format_named(dtype).storage)
+            self.answer("bitcast", Case("", "", dtype, "uint8"), np.zeros(1, storage))
+            self.answer(
+                "bitcast", Case("", "", "uint8", dtype), np.zeros(storage.itemsize, np.uint8)
+            )
+
+        return is_lacking((RuntimeError,), partial(view, dtype), partial(view, "float32"))
 
     def bitcast_shares_memory(self, case: Case, bits: Bits) -> bool:
         """Return whether the result of an eager ``view`` begins at its tensor's address."""

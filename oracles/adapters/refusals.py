@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from oracles.protocol import NotInstalled, Unsupported
@@ -80,6 +80,26 @@ def plain_road(case: Case, operation: str) -> str:
 def wants_error(case: Case) -> bool:
     """Return whether the document of a cast wants an error in place of every answer."""
     return ruling(case).is_rejection
+
+
+def is_lacking(
+    refusals: tuple[type[Exception], ...], plain: Callable[[], Any], neighbor: Callable[[], Any]
+) -> bool:
+    """Return whether a framework refuses the call ``plain``, but not the call ``neighbor``.
+
+    ``refusals`` are the classes of its refusals; other errors are raised. ``plain`` is a call that
+    failed, with tensors so plain that only their dtypes can be at fault. ``neighbor`` is the same
+    call with dtypes that the framework has: if that fails too, the framework itself is broken.
+    """
+    return _is_refused(refusals, plain) and not _is_refused(refusals, neighbor)
+
+
+def _is_refused(refusals: tuple[type[Exception], ...], call: Callable[[], Any]) -> bool:
+    try:
+        call()
+    except refusals:
+        return True
+    return False
 
 
 def first_line(error: BaseException) -> str:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from oracles.adapters.dtype_table import names_in
-from oracles.adapters.refusals import load, require_variant
+from oracles.adapters.refusals import is_lacking, load, require_variant
 from oracles.adapters.script_text import mask_expression
 from oracles.adapters.scripted import (
     Chained,
@@ -44,11 +43,6 @@ ENVIRONMENT: Mapping[str, str] = {
     # XLA splits a loop by the number of processors.
     "NPROC": "1",
 }
-
-MISSING_KERNEL = re.compile(
-    r"Cast \w+ to \w+ is not supported|No registered '\w+' OpKernel for \w+ devices"
-)
-"""Matches the sign of a missing kernel; the rest of the message numbers functions, so it varies."""
 
 # Autograph has nothing to rewrite, and would wrap errors in the text of this file.
 TRACED = "autograph=False"
@@ -109,6 +103,7 @@ class TensorFlow(Chained):
         self.chain_roads = () if self._is_folded else (variant or EAGER,)
         self.header = HEADER + (IMPORT if self._is_folded else "") + "\n"
         super().__init__(tf=self._tensorflow)
+        self._lacks = lru_cache(None)(self._try_kernel)
         if self._is_folded:
             exec(IMPORT, self.names)
             self._folding = Folding(self._tensorflow, is_xla=variant == "xla-folded")
@@ -207,7 +202,7 @@ class TensorFlow(Chained):
         Raises Unsupported as ``require`` does, for a kernel that TensorFlow lacks, and for a
         constant that is not folded.
         """
-        with self._refusals():
+        with self._refusals("cast", case):
             make = self.made("cast", case, self.form_of("cast", case, bits))
             if not self._is_folded:
                 return self.run(make, case, bits)
@@ -220,7 +215,7 @@ class TensorFlow(Chained):
 
         Raises Unsupported as ``require`` does, and for a constant that is not folded.
         """
-        with self._refusals():
+        with self._refusals("bitcast", case):
             make = self.made("bitcast", case, self.form_of("bitcast", case, bits))
             return self._answer(make, case, bits) if self._is_folded else self.run(make, case, bits)
 
@@ -239,19 +234,50 @@ class TensorFlow(Chained):
         ``bits`` has the input of each chain under its index, as text. Raises Unsupported as
         ``require`` does for a step, and for a kernel that TensorFlow lacks.
         """
-        with self._refusals():
+        with self._refusals("cast", *(step for chain in company.chains for step in chain.steps)):
             return super().chains(case, company, bits)
 
     @contextmanager
-    def _refusals(self) -> Iterator[None]:
-        """Within the context, replace the error of a missing kernel by Unsupported."""
+    def _refusals(self, operation: ScriptedOperation, *cases: Case) -> Iterator[None]:
+        """Within the context, replace the error of a missing kernel by Unsupported.
+
+        An UnimplementedError is one by its class. XLA has no class of its own for it: there a
+        kernel is missing if a single element of the dtypes is refused, too.
+        """
+        errors = self._tensorflow.errors
         try:
             yield
-        except self._tensorflow.errors.OpError as error:
-            missing = MISSING_KERNEL.search(error.message)
-            if missing is None:
+        except (errors.UnimplementedError, errors.InvalidArgumentError) as error:
+            pairs = [(case.source, case.target) for case in cases]
+            lacking = [pair for pair in pairs if self._lacks(operation, *pair)]
+            if not lacking and not isinstance(error, errors.UnimplementedError):
                 raise
-            raise Unsupported(missing[0]) from None
+            source, target = (DTYPES[dtype] for dtype in (lacking or pairs)[0])
+            reason = f"TensorFlow has no kernel for a {operation} of {source} to {target}"
+            raise Unsupported(reason) from None
+
+    def _try_kernel(self, operation: ScriptedOperation, source: str, target: str) -> bool:
+        """Return whether TensorFlow refuses one zero of these dtypes, but not one of float32.
+
+        Between two dtypes a bitcast may be undefined, so each is reinterpreted as itself.
+        """
+
+        def run(pairs: list[tuple[str, str]]) -> None:
+            for pair in pairs:
+                case, zero = Case("", "", *pair), np.zeros(1, format_named(pair[0]).storage)
+                make = self.made(operation, case, self.form_of(operation, case, zero))
+                if self._is_folded:
+                    make(zero)()
+                else:
+                    self.run(make, case, zero)
+
+        errors = self._tensorflow.errors
+        refusals = (errors.UnimplementedError, errors.InvalidArgumentError)
+        if operation == "cast":
+            plain, neighbor = [(source, target)], [("float32", "float16")]
+        else:
+            plain, neighbor = [(source, source), (target, target)], [("float32", "float32")]
+        return is_lacking(refusals, partial(run, plain), partial(run, neighbor))
 
     def bitcast_shares_memory(self, case: Case, bits: Bits) -> bool:
         """Return whether the result of a ``tf.bitcast`` begins at its input's address.

@@ -11,11 +11,14 @@ from __future__ import annotations
 import importlib
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from oracles.adapters.refusals import first_line
+from oracles.adapters.calls import ones
+from oracles.adapters.refusals import first_line, is_lacking
 from oracles.adapters.script_text import bits_statement
 from oracles.adapters.scripted import function_of
 from oracles.adapters.torch_tensors import DTYPES, TorchTensors
@@ -32,13 +35,8 @@ QUANTIZED: Mapping[str, str] = {"uint8": "quint8", "int8": "qint8", "int32": "qi
 DECOMPOSED = "torch.ao.quantization.fx._decomposed"
 """The module whose import registers the operations of exported graphs."""
 
-MISSING_DTYPES = (
-    "only works on Float Tensor",
-    "expects a Float Tensor",
-    "Expecting input to have dtype",
-    "Promotion for uint16",
-)
-"""Parts of torch's error messages if it lacks a dtype for one of the tensors."""
+REFUSALS = (RuntimeError, AssertionError, ValueError)
+"""The classes of the errors with which torch refuses a dtype, and also what is wrong otherwise."""
 
 
 class Parameters(NamedTuple):
@@ -76,10 +74,17 @@ class Quantizer:
             warnings.simplefilter("ignore")
             try:
                 return {"y": self._answer(case, parameters, given)}
-            except (RuntimeError, AssertionError, ValueError) as error:
-                if not any(sign in str(error) for sign in MISSING_DTYPES):
+            except REFUSALS as error:
+                plain, usual = (partial(self._quantize_one, each) for each in (case, _usual(case)))
+                if not is_lacking(REFUSALS, plain, usual):
                     raise
                 raise Unsupported(first_line(error)) from None
+
+    def _quantize_one(self, case: Case) -> None:
+        """Quantize or dequantize one zero by a scale of one, without a zero point."""
+        scale = ones(case.mode[SCALE], (1,))
+        x = np.zeros((1,) * (AXIS + 1), format_named(case.source).storage)
+        self._answer(case, self._parameters(case), {"x": x, "scale": scale})
 
     def _parameters(self, case: Case) -> Parameters:
         modes, operation = dict(case.modes), operation_of(case)
@@ -164,6 +169,14 @@ class Quantizer:
             + f"answers = {self._patterns(case, parameters)}\n"
             + 'print("y:", *map(hex, answers.ravel()))\n'
         )
+
+
+def _usual(case: Case) -> Case:
+    """Return the case with float32 and int8 as its dtypes."""
+    quantizes = operation_of(case) == "quantize"
+    source, target = ("float32", "int8") if quantizes else ("int8", "float32")
+    modes = {**case.mode, SCALE: "float32"}
+    return replace(case, source=source, target=target, modes=tuple(modes.items()))
 
 
 def _input(case: Case, parameters: Parameters, bits: Bits) -> tuple[str, Bits]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache, partial
+from itertools import pairwise, starmap
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from oracles.adapters.dtype_table import names_in
-from oracles.adapters.refusals import load, plain_road, require_plain, require_variant
+from oracles.adapters.refusals import is_lacking, load, plain_road, require_plain, require_variant
 from oracles.adapters.script_text import (
     bits_statement,
     mask_expression,
@@ -38,9 +39,6 @@ DTYPES: Mapping[str, str] = names_in("tvm")
 TARGET = "llvm"
 """Names no processor, so that the instructions are the same on all machines."""
 
-MISSING_CAST = "to.MatchesCode(DLDataTypeCode::kDLFloat)"
-"""The sign that the code generator lacks a cast between floats."""
-
 
 class Tvm:
     """Casts by ``astype`` and bitcasts by ``reinterpret``, in a compiled loop over the elements.
@@ -62,6 +60,7 @@ class Tvm:
         self.compiles_shapes = variant is not None
         self.chain_roads = () if variant == "folded" else ("loop",)
         self._folding = RelaxFolding(self._tvm)
+        self._lacks = lru_cache(None)(self._try_cast)
         self._kernel = lru_cache(256 if variant else None)(self._compile)
 
     def bitcast_road(self, case: Case) -> str:
@@ -244,14 +243,29 @@ class Tvm:
     def _compile(
         self, operation: ScriptedOperation, path: tuple[str, ...], shape: Shape | None
     ) -> Function:
-        names = dict(self._names)
         try:
-            exec(_loop(operation, path, shape).once, names)
-        except RuntimeError as error:
-            if operation != "cast" or MISSING_CAST not in str(error):
+            return self._generate(operation, path, shape)
+        except self._tvm.error.InternalError:
+            if operation != "cast" or not any(starmap(self._lacks, pairwise(path))):
                 raise
             casts = " to ".join(map(_name, path))
             raise Unsupported(f"TVM generates no code for {TARGET} that casts {casts}") from None
+
+    def _try_cast(self, source: str, target: str) -> bool:
+        """Return whether TVM refuses to compile a cast, but compiles copies of both dtypes."""
+
+        def copy() -> None:
+            for dtype in (source, target):
+                self._generate("copy", (dtype, dtype), None)
+
+        cast = partial(self._generate, "cast", (source, target), None)
+        return is_lacking((self._tvm.error.InternalError,), cast, copy)
+
+    def _generate(
+        self, operation: ScriptedOperation, path: tuple[str, ...], shape: Shape | None
+    ) -> Function:
+        names = dict(self._names)
+        exec(_loop(operation, path, shape).once, names)
         kernel: Function = names["kernel"]
         return kernel
 

@@ -466,10 +466,10 @@ def _decode_answer(
                 _decode_answers(asked, replies, arrays)
                 for asked, replies in zip(request["requests"], header["replies"], strict=True)
             ]
-        if "unsendable" in header:
-            return unsendable_answer(str(header["unsendable"]))
+        kinds = header.get("unsendable", {}).items()
+        arrays = {**arrays, **{name: unsendable_answer(str(kind)) for name, kind in kinds}}
         if "many" in header:
-            return arrays
+            return {name: arrays[name] for name in header["many"]}
         if request["ask"] == "casts":
             return _decode_batch_answers(request["batch"]["shapes"], header, arrays[""])
         if "tensor" in header:

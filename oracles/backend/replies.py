@@ -14,7 +14,7 @@ import numpy as np
 
 from oracles.backend.remote_errors import ProcessDied
 from oracles.memory_layouts import BatchAnswers, TensorBatch
-from oracles.protocol import Bits, InputsChanged, Unsupported
+from oracles.protocol import Bits, InputsChanged, Unsupported, as_array
 from specs.formats import Format
 from specs.plain_text import plain_line, plain_text
 
@@ -164,24 +164,26 @@ def checked(target: Format, inputs: Bits, answer: object) -> Bits:
 def stored(target: Format, answer: object, widest: int | None = None) -> Bits:
     """Return an answer that is an array of the target's patterns, of any shape.
 
-    Where the target has fewer bits than its storage, no pattern may exceed ``widest``, by default
-    the target's largest. Raises ``Unanswered`` for any other answer.
+    A numpy scalar counts as an array of rank 0. Where the target has fewer bits than its storage,
+    no pattern may exceed ``widest``, by default the target's largest. Raises ``Unanswered`` for any
+    other answer.
     """
-    if not isinstance(answer, np.ndarray) or type(answer) is not np.ndarray:
+    array = as_array(answer)
+    if not isinstance(array, np.ndarray) or type(array) is not np.ndarray:
         raise malformed(f"the answer is {type(answer).__name__}, not a numpy array")
-    if answer.dtype != np.dtype(target.storage):
+    if array.dtype != np.dtype(target.storage):
         raise malformed(
-            f"the answer's storage is {answer.dtype}, {target.name} is held in {target.storage}"
+            f"the answer's storage is {array.dtype}, {target.name} is held in {target.storage}"
         )
     if target.kind == "text":
-        kinds = {*map(type, answer.reshape(-1).tolist())}
+        kinds = {*map(type, array.reshape(-1).tolist())}
         if not all(issubclass(kind, str) for kind in kinds):
             raise malformed("the answer holds something else than texts")
-    elif target.bits < 8 * answer.dtype.itemsize and answer.size:
-        largest = int(answer.max())
+    elif target.bits < 8 * array.dtype.itemsize and array.size:
+        largest = int(array.max())
         if largest > (target.mask if widest is None else widest):
             raise malformed(f"the answer holds {largest:#x}, wider than {target.name}")
-    return answer
+    return array
 
 
 def malformed(text: str) -> Unanswered:

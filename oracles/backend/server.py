@@ -64,6 +64,7 @@ from oracles.protocol import (
     Unsupported,
     WithRoad,
     WithSweep,
+    as_array,
     returned_by,
 )
 from oracles.registry import load_oracle
@@ -158,7 +159,7 @@ class Server:
                 return self._cast_batch(case, decode_batch(header["batch"], arrays[""]))
             case "casts_at_once":
                 both = case, decode_case(header["beside"])
-                return {"many": True}, cast_at_once(oracle, both, arrays)
+                return _encode_named(cast_at_once(oracle, both, arrays))
             case "bind":
                 self._bind(case, arrays[""])
                 return {}, {}
@@ -273,7 +274,7 @@ class Server:
             shape = tensor.shape
             try:
                 with _unchanged(tensor):
-                    answer = self._oracle.cast(case, tensor)
+                    answer = as_array(self._oracle.cast(case, tensor))
             except BaseException as error:
                 failure = _encode_failure(error)
                 break
@@ -366,41 +367,47 @@ def _encode_failure(error: BaseException) -> dict[str, Any]:
 
 
 def _encode_array(answer: object) -> Packed:
-    if is_sendable(answer):
-        return {}, {"": answer}  # type: ignore[dict-item]
-    return {"unsendable": _describe_type(answer)}, {}
+    return _pack({}, {"": answer})
 
 
 def _encode_returned(returned: object) -> Packed:
     if not isinstance(returned, Returned):
-        return {"unsendable": _describe_type(returned)}, {}
+        return _encode_array(returned)
     encoded, arrays = encode_returned(returned)
-    for array in arrays.values():
-        if not is_sendable(array):
-            return {"unsendable": _describe_type(array)}, {}
-    return {"returned": encoded}, arrays
+    return _pack({"returned": encoded}, arrays)
 
 
 def _encode_many(answers: Sequence[object]) -> Packed:
-    for array in answers:
-        if not is_sendable(array):
-            return {"unsendable": _describe_type(array)}, {}
-    return {"many": True}, {str(place): array for place, array in enumerate(answers)}  # type: ignore[misc]
+    return _encode_named({str(place): each for place, each in enumerate(answers)})
 
 
 def _encode_tensor(found: object) -> Packed:
-    if not isinstance(found, Tensor) or not is_sendable(found.bits):
-        return {"unsendable": _describe_type(getattr(found, "bits", found))}, {}
-    return {"tensor": [str(found.dtype), str(found.device)]}, {"": found.bits}
+    if not isinstance(found, Tensor):
+        return _encode_array(found)
+    return _pack({"tensor": [str(found.dtype), str(found.device)]}, {"": found.bits})
 
 
 def _encode_named(answers: object) -> Packed:
     if not isinstance(answers, Mapping):
-        return {"unsendable": _describe_type(answers)}, {}
-    for array in answers.values():
-        if not is_sendable(array):
-            return {"unsendable": _describe_type(array)}, {}
-    return {"many": True}, {str(name): array for name, array in answers.items()}
+        return _encode_array(answers)
+    named = {str(name): each for name, each in answers.items()}
+    return _pack({"many": [*named]}, named)
+
+
+def _pack(members: dict[str, Any], answers: Mapping[str, object]) -> Packed:
+    """Return a reply's ``members`` with the arrays among the answers, by name.
+
+    For each answer that no frame can carry, the member ``unsendable`` has the name of its type.
+    """
+    arrays: dict[str, Bits] = {}
+    unsendable = {}
+    for name, answer in answers.items():
+        array = as_array(answer)
+        if is_sendable(array):
+            arrays[name] = array
+        else:
+            unsendable[name] = _describe_type(array)
+    return members | ({"unsendable": unsendable} if unsendable else {}), arrays
 
 
 def _describe_type(answer: object) -> str:

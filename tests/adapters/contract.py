@@ -295,7 +295,7 @@ STABLEHLO = Road(
 
 XLA_LACKS = frozenset({"float4e2m1", "int2", "uint2"})
 KERNELS_LACK = XLA_LACKS | {"float8e4m3fnuz", "float8e5m2fnuz", "float8e4m3b11fnuz"}
-NO_TF_KERNEL = r"^(Cast \w+ to \w+ is not supported|No registered '\w+' OpKernel for \w+ devices)$"
+NO_TF_KERNEL = r"^TensorFlow has no kernel for a cast of \w+ to \w+$"
 TENSORFLOW = Road(
     "tensorflow",
     ("tensorflow",),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 from collections import defaultdict
 from contextlib import suppress
+from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
@@ -14,8 +16,11 @@ import pytest
 
 from oracles.adapters import onnx_models
 from oracles.protocol import Unsupported
+from specs.cases import Case
+from specs.formats import format_named
 from tests.adapters.common import bits_of, onnx_case, patterns_of, view_case
 from tests.adapters.contract import make
+from tests.adapters.rewording import Refusal
 from tests.adapters.test_contract import all_cases
 
 ROADS = ["ort", "ort:folded", "onnx"]
@@ -149,6 +154,16 @@ class TestRejections:
             ):
                 make("ort").bitcast(view_case(source, target), bits_of(source, [0, 1]))
 
+    @pytest.mark.parametrize("pair", ["float64/float6e2m3", "float6e3m2/float32"])
+    def test_a_dtype_that_onnxruntime_lacks_is_unsupported_whatever_its_class(
+        self, pair: str
+    ) -> None:
+        """1.31.1 calls it an invalid argument, and 1.32.0 a failure or an invalid graph."""
+        source, target = pair.split("/")
+        case = Case("stablehlo-convert", "1.20", source, target)
+        with pytest.raises(Unsupported):
+            make("ort").cast(case, np.zeros(2, format_named(source).storage))
+
     @pytest.mark.parametrize("name", ["NotImplemented", "Fail", "InvalidGraph", "InvalidArgument"])
     def test_what_onnxruntime_says_decides_nothing(self, name: str) -> None:
         """Where the document wants an error any is one; else the class and the dtypes decide."""
@@ -278,3 +293,32 @@ def test_a_graph_that_is_refused_is_tried_once() -> None:
 def test_a_kept_session_keeps_no_memory_of_its_tensors() -> None:
     session = make("ort")._session(onnx_models.cast_graph(onnx_case("float32", "float16")))
     assert not session.get_session_options().enable_cpu_mem_arena
+
+
+ONE_TEXT = bits_of("string", ["1"])
+DEQUANTIZE = Case(
+    "onnx-dequantize-linear", "10", "int8", "float32", (("scale", "float32"), ("form", "tensor"))
+)
+ZERO_BY_ONE = {"x": np.zeros(1, np.uint8), "scale": np.array(0x3F800000, np.uint32)}
+ONNX_REFUSALS = {
+    "cast": Refusal(
+        make=partial(make, "onnx"),
+        refused=lambda oracle: oracle.cast(onnx_case("string", "bfloat16"), ONE_TEXT),
+        answered=lambda oracle: oracle.cast(onnx_case("string", "float32"), ONE_TEXT),
+        place=lambda oracle: (oracle._reference.ReferenceEvaluator, "run"),
+        failures=lambda oracle: [TypeError("Cannot cast"), ValueError("expected number, got str")],
+    ),
+    "operator": Refusal(
+        make=partial(make, "onnx"),
+        refused=lambda oracle: oracle.quantize(DEQUANTIZE, ZERO_BY_ONE),
+        answered=lambda oracle: oracle.quantize(replace(DEQUANTIZE, version="19"), ZERO_BY_ONE),
+        place=lambda oracle: (oracle._reference, "ReferenceEvaluator"),
+        failures=lambda oracle: [RuntimeError("No implementation for operator")],
+    ),
+}
+
+
+@pytest.mark.parametrize("what", ONNX_REFUSALS)
+def test_what_the_evaluator_says_decides_nothing(what: str) -> None:
+    pytest.importorskip("onnx")
+    ONNX_REFUSALS[what].check()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from contextlib import suppress
+from functools import partial
 from typing import Any
 from unittest.mock import patch
 
@@ -18,6 +19,7 @@ from oracles.protocol import Unsupported, WithBitcast, WithCall
 from specs.formats import format_named
 from tests.adapters.common import bits_of, compared, onnx_case, some_patterns, view_case
 from tests.adapters.contract import make
+from tests.adapters.rewording import Refusal
 from tests.conformance.processes import SECONDS_TO_END
 
 
@@ -256,3 +258,30 @@ class TestProcess:
             "FLAGS_new_executor_serial_run": True
         }
         assert isinstance(oracle, WithCall)
+
+
+def views(source: str) -> Any:
+    return lambda oracle: oracle.bitcast(view_case(source, "uint8"), bits_of(source, [1]))
+
+
+def casts(target: str) -> Any:
+    return lambda oracle: oracle.cast(onnx_case("float64", target), bits_of("float64", [0]))
+
+
+REFUSALS = {
+    None: (views("uint32"), views("int32"), "is not registered"),
+    "executor": (casts("float8e5m2"), casts("float16"), "[pd_op.fetch] kernel output args (0)"),
+}
+
+
+@pytest.mark.parametrize("variant", REFUSALS)
+def test_what_paddle_says_decides_nothing(variant: str | None) -> None:
+    refused, answered, words = REFUSALS[variant]
+    Refusal(
+        make=partial(make, "paddle", variant),
+        refused=refused,
+        answered=answered,
+        place=lambda oracle: (oracle, "made"),
+        failures=lambda oracle: [RuntimeError(words), ValueError(words)],
+        is_maker=True,
+    ).check()

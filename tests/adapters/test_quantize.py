@@ -5,15 +5,18 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
+from oracles.adapters import torch_quantize
 from oracles.protocol import Bits, Unsupported, WithQuantize, WithReproduceQuantize
 from specs.cases import Case
 from specs.formats import format_named
-from tests.adapters.contract import built
+from tests.adapters.contract import built, make
+from tests.adapters.rewording import Refusal
 
 ONNX_ROADS = ("ort", "ort:folded", "onnx")
 OPENVINO_ROADS = ("openvino", "openvino:cpu", "openvino:cpu-dynamic", "openvino:cpu-folded")
@@ -221,3 +224,40 @@ def test_a_script_runs_alone_and_prints_the_answer(
         [sys.executable, "-"], input=script, capture_output=True, text=True, cwd=tmp_path
     )
     assert ran.stdout == f"y: {' '.join(map(hex, expected))}\n", ran.stderr
+
+
+TORCH_REFUSALS = {
+    "torch": ("float16", "only works on Float Tensor"),
+    "torch:decomposed": ("int32", "Expecting input to have dtype"),
+}
+
+
+@pytest.mark.parametrize("road", TORCH_REFUSALS)
+def test_what_torch_says_decides_nothing(road: str) -> None:
+    pytest.importorskip("torch")
+    dtype, words = TORCH_REFUSALS[road]
+    name, _, variant = road.partition(":")
+
+    def call(oracle: Any, source: str) -> Any:
+        storage = format_named(source).storage
+        tensors = {"x": np.zeros(3, storage), "scale": floats("float32", 1)}
+        return oracle.quantize(quantize(source, "int8", scale="float32"), tensors)
+
+    Refusal(
+        make=partial(make, name, variant or None),
+        refused=lambda oracle: call(oracle, dtype),
+        answered=lambda oracle: call(oracle, "float32"),
+        place=lambda oracle: (oracle._quantizer, "_answer"),
+        failures=lambda oracle: [each(words) for each in torch_quantize.REFUSALS],
+    ).check()
+
+
+@pytest.mark.parametrize("road", TORCH_REFUSALS)
+def test_values_that_torch_refuses_are_an_error(road: str) -> None:
+    pytest.importorskip("torch")
+    name, _, variant = road.partition(":")
+    # Channels without one scale for each.
+    tensors = {"x": floats("float32", [[1, 2, 3]]), "scale": floats("float32", [1, 2])}
+    oracle = make(name, variant or None)
+    with pytest.raises((RuntimeError, AssertionError, ValueError)):
+        oracle.quantize(quantize("float32", "int8", form="axis"), tensors)

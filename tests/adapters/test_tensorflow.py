@@ -6,6 +6,7 @@ import importlib
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,11 +21,13 @@ from tests.adapters.common import (
     assert_same,
     bits_of,
     compared,
+    kept_environment,
     onnx_case,
     run_script,
     view_case,
 )
 from tests.adapters.contract import FLOAT6, built, make
+from tests.adapters.rewording import Refusal
 
 
 @pytest.fixture(scope="module", params=(None, *VARIANTS), ids=lambda road: road or "eager")
@@ -179,7 +182,7 @@ class TestFolding:
         self, roads: dict[str | None, Any]
     ) -> None:
         oracle = roads["folded"]
-        with pytest.raises(Unsupported, match="is not supported"):
+        with pytest.raises(Unsupported, match="has no kernel for a cast of"):
             oracle.cast(onnx_case("float32", "int2"), bits_of("float32", [0]))
         assert oracle.cast(onnx_case("float32", "int8"), bits_of("float32", [0])).tolist() == [0]
 
@@ -296,3 +299,28 @@ def test_nothing_is_printed() -> None:
         pass
     done = subprocess.run([sys.executable, "-c", QUIET], capture_output=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+def refusal(variant: str | None, target: str) -> Refusal:
+    """A refusal of float64 to a dtype, and float32 to float16, which is answered."""
+    zeros = np.zeros(3, np.uint64)
+    return Refusal(
+        make=partial(make, "tensorflow", variant),
+        refused=lambda oracle: oracle.cast(onnx_case("float64", target), zeros),
+        answered=lambda oracle: oracle.cast(onnx_case("float64", "float16"), zeros),
+        place=lambda oracle: (oracle, "made"),
+        failures=lambda oracle: [
+            error(None, None, "Cast double to float8_e4m3fnuz is not supported")
+            for error in (
+                oracle._tensorflow.errors.InvalidArgumentError,
+                oracle._tensorflow.errors.InternalError,
+            )
+        ],
+        is_maker=True,
+    )
+
+
+@pytest.mark.parametrize(("variant", "target"), [(None, "float8e4m3fnuz"), ("xla", "float4e2m1")])
+def test_what_tensorflow_says_decides_nothing(variant: str | None, target: str) -> None:
+    with kept_environment():
+        refusal(variant, target).check()

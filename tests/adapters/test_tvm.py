@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from tests.adapters.common import (
     view_case,
 )
 from tests.adapters.contract import SUB_BYTE, built, make
+from tests.adapters.rewording import Refusal
 
 ROADS = (None, *adapter.VARIANTS)
 
@@ -205,3 +207,15 @@ class TestFolding:
         verdict, message = compared(*pair, "int8", "int16")
         assert verdict != "conforms"
         assert "255 of 256 inputs answer otherwise than on tvm:0" in message
+
+
+def test_what_tvm_says_decides_nothing() -> None:
+    bits = bits_of("float16", [0])
+    words = "(from.MatchesCode(kDLFloat) && to.MatchesCode(DLDataTypeCode::kDLFloat)) is false"
+    Refusal(
+        make=partial(make, "tvm"),
+        refused=lambda oracle: oracle.cast(onnx_case("float16", "float4e2m1"), bits),
+        answered=lambda oracle: oracle.cast(onnx_case("float16", "float32"), bits),
+        place=lambda oracle: (oracle._tvm, "compile"),
+        failures=lambda oracle: [oracle._tvm.error.InternalError(words), RuntimeError(words)],
+    ).check()

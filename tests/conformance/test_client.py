@@ -88,6 +88,9 @@ MALFORMED: list[tuple[Any, Any, str]] = [
     (BITCAST, WORDS.view(Subarray), "the answer is Subarray, not a numpy array"),
     (BITCAST, WORDS.astype(np.uint64), "the answer's storage is uint64, int32 is held in uint32"),
     (TO_UINT4, ROW | 0xF0, "the answer holds 0xf2, wider than uint4"),
+    (TO_UINT4, np.uint8(0xF2), "the answer holds 0xf2, wider than uint4"),
+    (BITCAST, np.int8(1), "the answer's storage is int8, int32 is held in uint32"),
+    (BITCAST, 1, "the answer is int, not a numpy array"),
     (CALL, None, "the answer is NoneType, not a Returned"),
     (CALL, ROW, "the answer is ndarray, not a Returned"),
 ]
@@ -98,6 +101,20 @@ def test_a_malformed_answer_says_what_it_is(case: Any, answer: Any, text: str) -
     request = make_call(ROW) if case is CALL else Bitcast(case, ROW)
     found = replies(request, bitcast=lambda *_: answer, call=lambda *_: answer)
     assert found == Malformed(text)
+
+
+@pytest.mark.parametrize("request_", [Cast(TO_INT8, ROW[1]), Bitcast(BITCAST, WORDS[1])])
+def test_a_numpy_scalar_is_an_array_of_rank_0(request_: Any) -> None:
+    def answers(_: Any, bits: Any) -> Any:
+        return bits[()]
+
+    found: Any = replies(request_, cast=answers, bitcast=answers)
+    assert (type(found.value), found.value.shape, found.value.tolist()) == (np.ndarray, (), 1)
+
+
+def test_a_numpy_scalar_is_no_answer_to_a_row_of_one_element() -> None:
+    found = replies(Cast(TO_INT8, ROW[:1]), cast=lambda _, bits: bits[0])
+    assert found == Malformed("the answer has shape (), the input (1,)")
 
 
 def test_a_backend_that_exits_does_not_end_the_run() -> None:

@@ -56,6 +56,7 @@ VERDICTS = [
     ("Flat", CASE, "violates", "the answer has shape (1,), the input ()"),
     ("Silent", CASE, "error", "the answer is NoneType, not a numpy array"),
     ("Listing", CASE, "error", "the answer is list, not a numpy array"),
+    ("Scalars", CASE, "conforms", ""),
     ("TooWide", TO_INT4, "error", "the answer holds 0x1f, wider than int4"),
     ("BoolsOfAllOnes", TO_BOOL, "error", "the answer holds 0xff, wider than bool"),
     ("NumbersAsTexts", TO_TEXT, "error", "something else than texts"),

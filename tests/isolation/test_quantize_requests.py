@@ -13,7 +13,8 @@ from oracles.backend.client import Client
 from oracles.backend.launch_config import LaunchConfig
 from oracles.backend.loading import close, load_isolated
 from oracles.backend.replies import Answered, Crashed, Declined, Malformed, Reply
-from oracles.backend.requests import Script
+from oracles.backend.requests import CastBatch, Script
+from oracles.memory_layouts import TensorBatch
 from specs.selection import case_named
 
 DATA = Path(__file__).with_name("data")
@@ -71,6 +72,32 @@ def test_a_missing_result_is_malformed(client: Client) -> None:
     [reply] = client.send([AboutTensors(DYNAMIC, {"x": X})])
     assert isinstance(reply, Malformed)
     assert reply.text == "the answer has no tensor `scale`"
+
+
+@adapter("quantizing.py:ReturnsScalars")
+def test_numpy_scalars_among_the_results_are_arrays_of_rank_0(client: Client) -> None:
+    [reply] = client.send([AboutTensors(DYNAMIC, {"x": X.astype(np.uint32)})])
+    assert isinstance(reply, Answered), reply
+    found = {name: (each.shape, each.tolist()) for name, each in reply.value.items()}
+    assert found == {"y": ((2,), [9, 8]), "scale": ((), 9), "zero": ((), 8)}
+
+
+@adapter("quantizing.py:ListsTheScale")
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_result_that_is_no_array_is_described_itself(client: Client, count: int) -> None:
+    request = AboutTensors(DYNAMIC, {"x": X.astype(np.uint32)})
+    for reply in client.send([request] * count):
+        assert reply == Malformed("the answer is list, not a numpy array")
+
+
+@adapter("../../conformance/data/hostile.py:Scalars")
+def test_a_batch_may_hold_tensors_of_rank_0(client: Client) -> None:
+    tensors = [X[:1], np.array(X[0]), X]
+    [reply] = client.send(
+        [CastBatch(case_named("onnx-cast:25/uint8/int8"), TensorBatch.of(tensors))]
+    )
+    assert isinstance(reply, Answered)
+    assert reply.value.elements.tolist() == [9, 9, 9, 8]
 
 
 @adapter("quantizing.py:Dies")

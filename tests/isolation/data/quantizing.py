@@ -27,6 +27,17 @@ class ForgetsTheScale(Quantizes):
         return {"y": tensors["x"]}
 
 
+class ReturnsScalars(Quantizes):
+    def quantize(self, case, tensors):
+        x = tensors["x"]
+        return {"y": x.astype("uint8"), "scale": x[0], "zero": x[1].astype("uint8")}
+
+
+class ListsTheScale(ReturnsScalars):
+    def quantize(self, case, tensors):
+        return super().quantize(case, tensors) | {"scale": [1.0]}
+
+
 class Dies(Quantizes):
     def quantize(self, case, tensors):
         import os
