@@ -16,10 +16,15 @@ from conformance.commands.options import BackendOption, PythonOption, RulesOptio
 from conformance.driver import drive
 from conformance.families import explain_of, family_of, sentence_of, several_of
 from conformance.families.cast.explanation import case_of_input, conflict_lines, note_lines
-from conformance.families.cast.pair_comparison import most_telling, pair_lines, recorded_answers
+from conformance.families.cast.pair_comparison import (
+    ANYTHING,
+    most_telling,
+    pair_lines,
+    recorded_answers,
+)
 from conformance.families.family import QUESTION_HELP, SCALE_HELP, WITH_SCALES, WrittenQuestion
 from conformance.judging.asking import Ask
-from conformance.question_words import question_words
+from conformance.question_words import names_in, question_words
 from oracles.backend.client import Client
 from oracles.backend.launch_config import DEFAULT_TIMEOUT, launch_configs
 from oracles.backend.loading import load_all
@@ -80,8 +85,13 @@ def explain_command(
             raise CastigateError(
                 f"`{words[0]}` takes the scale and the zero point as words: by SCALE, zero ZERO"
             )
-        case, given, scale, zero = sentence
-        words = [case.id, given]
+        case, given, *options = sentence
+        with ExitStack() as stack:
+            loaded = load_all(stack, launch_configs(backend or (), python or (), timeout))
+            written = WrittenQuestion([given], *options)
+            _show(*_explained(case, written, loaded, is_brief=True), as_json)
+        return
+    interest = names_in(words)
     words = question_words(words)
     if (asks := several_of(words)) is not None:
         question = asks(words, scale, zero)
@@ -112,6 +122,7 @@ def explain_command(
         asked_of: list[list[Case]] = []
         drawn: list[list[tuple[dict[str, Any], ShowLines]]] = []
         refused: list[CastigateError] = []
+        read: list[str] = []
         for text in inputs:
             try:
                 of_input = [case_of_input(each, text) for each in cases]
@@ -119,6 +130,7 @@ def explain_command(
                     [_explained(each, WrittenQuestion([text]), backends) for each in of_input]
                 )
                 asked_of.append(of_input)
+                read.append(text)
             except CastigateError as error:
                 refused.append(error)
         if not asked_of:
@@ -127,7 +139,10 @@ def explain_command(
         for of_input, explained, shown in zip(asked_of, found, drawn, strict=True):
             if is_open and not as_json:
                 recorded = [] if backend else recorded_answers(of_input[0], explained[0], named)
-                typer.echo("\n".join(pair_lines(of_input, explained, backends, recorded)))
+                lines = pair_lines(
+                    of_input, explained, backends, recorded, interest, is_graded=bool(backend)
+                )
+                typer.echo("\n".join(lines))
             else:
                 for each in shown:
                     _show(*each, as_json)
@@ -142,10 +157,13 @@ def explain_command(
         if not is_open:
             broken = (each["rule"] for each, *_ in found)
             typer.echo("".join(f"{line}\n" for line in conflict_lines(case, broken)), nl=False)
+            if not backends and any(each["allowed"] == ANYTHING for each, *_ in found):
+                pair = [case.source, case.target, read[0]]
+                typer.echo(f"what frameworks answer: {shlex.join(['castigate', 'explain', *pair])}")
         else:
             strictest = most_telling(asked_of[0], found[0])
             options = [f"--backend={name}" for name in backend or ()]
-            command = shlex.join(["castigate", "explain", strictest.id, inputs[0], *options])
+            command = shlex.join(["castigate", "explain", strictest.id, read[0], *options])
             typer.echo(f"the rule and its clause: {command}")
         _report(refused)
 
@@ -160,12 +178,16 @@ def _answer(asking: Ask[Any], backend: Backend) -> Any:
 
 
 def _explained(
-    case: Case, question: WrittenQuestion, backends: Sequence[Backend]
+    case: Case, question: WrittenQuestion, backends: Sequence[Backend], is_brief: bool = False
 ) -> tuple[dict[str, Any], ShowLines]:
-    """Return a case's explanation with ``answers`` by backend, and the function that draws it."""
+    """Return a case's explanation with ``answers`` by backend, and the function that draws it.
+
+    With ``is_brief`` the function yields the few lines that answer a sentence.
+    """
     explained = explain_of(case)(case, question)
     answers = {each.name: _answer(explained.ask(), each) for each in backends}
-    return {**explained.told, "answers": answers}, explained.lines
+    drawn = explained.brief if is_brief and explained.brief else explained.lines
+    return {**explained.told, "answers": answers}, drawn
 
 
 def _show(explained: dict[str, Any], draw: ShowLines, as_json: bool) -> None:

@@ -69,12 +69,14 @@ class Explained:
 
     ``told`` is the requirement as data for JSON. ``ask`` starts a judge that puts the question to
     one backend and returns the answer as data. ``lines`` takes ``told`` with a further member
-    ``answers``, the answers by names of backends, and yields it as lines of text.
+    ``answers``, the answers by names of backends, and yields it as lines of text. ``brief`` yields
+    the few lines that answer a sentence; only families that read sentences have it.
     """
 
     told: dict[str, Any]
     ask: Callable[[], Ask[Any]]
     lines: Callable[[dict[str, Any]], Iterator[str]]
+    brief: Callable[[dict[str, Any]], Iterator[str]] | None = None
 
 
 class Rule(NamedTuple):

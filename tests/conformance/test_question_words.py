@@ -26,6 +26,10 @@ PLAIN = ["float32", "int8", "300"]
         ["tensorflow", "float32", "int8", "300"],
         ["onnx", "Cast", "float32", "to", "int8", "300"],
         ["float32", "as", "int8", "300"],
+        ["float32", "to", "int8", "of", "300"],
+        ["float32", "to", "int8", "300", "?"],
+        ["np.float32(300).astype(np.int8)"],
+        ["float('300') -> int8"],
     ],
 )
 def test_a_sentence_means_two_dtypes_and_a_value(asked: list[str]) -> None:
@@ -56,7 +60,9 @@ def test_an_answer_comes_first_and_is_short() -> None:
         code, out, err = castigate("explain", *words)
         assert (code, err) == (0, "")
         first, *rest = out.splitlines()
-        assert first.startswith("float32 to int8 of 0x43960000 (300): 44 from ")
+        assert first.startswith("float32 to int8 of 300: ")
+        assert " 44 from " in first
+        assert " 127 from " in first
         assert len(rest) < 8
         assert rest[-1].startswith("the rule and its clause: castigate explain ")
     assert "left open by onnx-cast\n" in out

@@ -59,7 +59,7 @@ def test_lines_show_the_rule_and_each_number() -> None:
     code, out, err = castigate("explain", MX, "-6", "--backend", "reference", "--backend", "numpy")
     assert (code, err) == (0, "")
     lines = out.splitlines()
-    assert lines[0] == MX
+    assert lines[0] == f"{MX}: scale 1; values -6"
     assert lines[1] == "  rule      floor, required"
     assert lines[3].split() == ["scale", "allowed", "0x7f", "(1)"]
     assert lines[5].split()[:3] == ["scale", "numpy", "unsupported:"]
