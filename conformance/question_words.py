@@ -48,8 +48,7 @@ def question_words(words: Sequence[str]) -> list[str]:
 def names_in(words: Sequence[str]) -> Named:
     """Return the frameworks that a question names, also as ``torch`` in ``torch.float32``.
 
-    Say too whether it names documents by a word that is no framework's. Raise CastigateError as
-    ``parts_of`` does.
+    Say too whether it names documents. Raise CastigateError as ``parts_of`` does.
     """
     found = []
     for token in _tokens(words):
@@ -58,8 +57,7 @@ def names_in(words: Sequence[str]) -> Named:
             name = MODULES.get(each, each)
             if name in BUILTINS:
                 found.append(name)
-    document = parts_of(question_words(words)).document
-    return Named(tuple(found), bool(document) and document.lower() not in FRAMEWORKS)
+    return Named(tuple(found), bool(parts_of(question_words(words)).document))
 
 
 def _is_read(words: Sequence[str]) -> bool:

@@ -85,10 +85,10 @@ def explain_command(
             raise CastigateError(
                 f"`{words[0]}` takes the scale and the zero point as words: by SCALE, zero ZERO"
             )
-        case, given, *options = sentence
+        case, given, divisor, offset = sentence
         with ExitStack() as stack:
             loaded = load_all(stack, launch_configs(backend or (), python or (), timeout))
-            written = WrittenQuestion([given], *options)
+            written = WrittenQuestion([given], divisor, offset)
             _show(*_explained(case, written, loaded, is_brief=True), as_json)
         return
     interest = names_in(words)

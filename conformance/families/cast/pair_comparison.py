@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from textwrap import TextWrapper, shorten
 from typing import Any, NamedTuple
 
@@ -40,8 +41,6 @@ USUAL = ("onnx-cast:", "torch-tensor-to", "numpy-astype", "stablehlo-convert")
 """Documents that people ask about most, which stand first."""
 ANY_VALUE = "any value"
 """Stands for an outcome of which a document leaves the value open, but requires an answer."""
-ABOUT = "about "
-"""Begins the text of a value that is rounded."""
 LEVELS = ("required", "recommended", "open")
 """How firmly a document decides one input, from the strictest."""
 
@@ -65,7 +64,7 @@ class Line(NamedTuple):
 class Named(NamedTuple):
     """What a question names besides dtypes and values; the first line answers about these first.
 
-    ``documents`` says that it names documents which are no framework's.
+    ``documents`` says that it names documents: they count if no framework of that name answers.
     """
 
     frameworks: Collection[str] = ()
@@ -127,13 +126,17 @@ def document_lines(line: Line, levels: Mapping[str, Sequence[str]]) -> Iterator[
     names = {each: sorted(levels[each], key=is_foreign) for each in LEVELS if each in levels}
     if line == LEFT_OPEN:
         short = dict.fromkeys(each.partition(":")[0] for each in names["open"])
-        yield _fitting(lambda most: f"  left open by {_first(list(short), most)}", len(short))
+        names_of = partial(_first, list(short))
+        yield _fitting(lambda most: f"  left open by {names_of(max(most, 1))}", len(short))
         return
 
     def told(most: int) -> str:
         (level, first), *others = names.items()
-        more = (f"; {other}: {_first(found, most)}" for other, found in others)
-        return f"{level}, {line.allowed}: {_first(first, most)}{''.join(more)}"
+        more = "".join(
+            f"; {other}: {_first(found, most)}" if most else f"; {other} by {len(found)} more"
+            for other, found in others
+        )
+        return f"{level}, {line.allowed}: {_first(first, max(most, 1))}{more}"
 
     if line.backends:
         yield from LINE.wrap(f"{told(sum(map(len, names.values())))}; {line.backends}")
@@ -142,9 +145,9 @@ def document_lines(line: Line, levels: Mapping[str, Sequence[str]]) -> Iterator[
 
 
 def _fitting(written: Callable[[int], str], most: int, width: int = WIDTH) -> str:
-    """Return a text with as many names as fit the width, but with one at least."""
-    fitting = (text for each in range(most, 1, -1) if len(text := written(each)) <= width)
-    return next(fitting, written(1))
+    """Return a text of as many names as fit the width; ``written`` takes their number."""
+    fitting = (text for each in range(most, 0, -1) if len(text := written(each)) <= width)
+    return next(fitting, written(0))
 
 
 def _first(names: Sequence[str], most: int) -> str:
@@ -173,11 +176,12 @@ def _headline(
     words.sort(key=lambda word: not any(name in named.frameworks for name in found[word]))
     for names in found.values():
         names.sort(key=lambda name: name not in named.frameworks)
-    is_told = named.documents or not found or _none_obeys(cases, explained, found)
+    is_named = any({*names} & {*named.frameworks} for names in found.values())
+    is_told = not found or _none_obeys(cases, explained, found)
+    is_told |= named.documents and not is_named
     said = [_document_said(cases, explained)] if is_told else []
     texts = [f"{word} from {', '.join(found[word])}" for word in words]
     heading = HEADING.wrap(f"{asked}: {'; '.join([*said, *texts])}")
-    is_named = any({*names} & {*named.frameworks} for names in found.values())
     if is_named or all(f" {word} from" in heading[0] for word in words):
         return heading
     return HEADING.wrap(f"{asked}: {'; '.join([*said, *reversed(texts)])}")
@@ -233,13 +237,13 @@ def brief_words(target: Format, word: str) -> str:
 
 
 def given_words(source: str, given: Any) -> str:
-    """Return an input of an explanation as its value; with its pattern, if that tells more."""
+    """Return an input of an explanation as its value; of a NaN with payload also the pattern."""
     form, code = format_named(source), _read(given)
     if isinstance(code, str) or form.kind == "complex":
         return _in_words(source, _shown(given))
     value = value_words(form, code)
     is_usual = value != "NaN" or code == datum(form, "nan", "input")
-    return value if is_usual and not value.startswith(ABOUT) else _in_words(source, given)
+    return value if is_usual else _in_words(source, given)
 
 
 def answers_by_framework(
