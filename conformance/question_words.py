@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
 from conformance.families.cast.pair_comparison import Named
 from oracles.registry import BUILTINS, NAMES
 from specs.errors import CastigateError
-from specs.formats import dtypes_spelled, format_named
+from specs.formats import dtype_spelled, dtypes_spelled, format_named
 from specs.loader import document_word
 from specs.questions import TO, documents_called, parts_of, read_question
 
@@ -42,7 +43,33 @@ def question_words(words: Sequence[str]) -> list[str]:
     if _is_read(plain):
         return plain
     rewritten = _rewritten(plain)
-    return rewritten if rewritten and _is_read(rewritten) else plain
+    if rewritten and _is_read(rewritten):
+        return rewritten
+    _refuse(plain)
+    return plain
+
+
+def _refuse(words: Sequence[str]) -> None:
+    """Raise CastigateError for a question in which a value has one dtype, or an unknown target."""
+    tokens = [token.rstrip(PUNCTUATION) for token in _tokens(words)]
+    for before, token in pairwise(tokens):
+        if (before.lower() in ARROWS or before == TO) and not is_value(token):
+            dtype_spelled(token)
+    dtypes = [each for each in tokens if dtypes_spelled(each)]
+    values = [each for each in tokens if is_value(each)]
+    known = {*dtypes, *values, TO, *ARROWS}
+    if len(dtypes) == 1 and values and known.issuperset(tokens):
+        is_target = tokens.index(values[0]) < tokens.index(dtypes[0])
+        pair = ["float32", *dtypes] if is_target else [*dtypes, "int8"]
+        raise CastigateError(
+            f"`{' '.join(words)[:100]}` names one dtype, `{dtypes[0]}`; name two, that of the value"
+            f" first: castigate explain {' '.join([*pair, *values])[:100]}"
+        )
+
+
+def is_value(word: str) -> bool:
+    """Return whether a word is spelled like a number or a truth value."""
+    return NUMBER.fullmatch(word) is not None
 
 
 def names_in(words: Sequence[str]) -> Named:
@@ -116,7 +143,7 @@ def _rewritten(words: Sequence[str]) -> list[str]:
         elif dtypes_spelled(word):
             dtypes += 1
             path.append(word)
-        elif NUMBER.fullmatch(word):
+        elif is_value(word):
             inputs.append(word)
         elif not dtypes and documents_called(word) and not is_filler:
             path.append(word)

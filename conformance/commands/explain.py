@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from itertools import takewhile
 from typing import Annotated, Any
 
@@ -23,6 +23,7 @@ from conformance.families.cast.pair_comparison import (
     recorded_answers,
 )
 from conformance.families.family import QUESTION_HELP, SCALE_HELP, WITH_SCALES, WrittenQuestion
+from conformance.families.value_spelling import datum
 from conformance.judging.asking import Ask
 from conformance.question_words import names_in, question_words
 from oracles.backend.client import Client
@@ -32,6 +33,7 @@ from oracles.registry import Backend
 from reports.behaviors.known_answers import outdated
 from specs.cases import Case
 from specs.errors import CastigateError, did_you_mean
+from specs.formats import format_named
 from specs.loader import document_word
 from specs.questions import read_question
 from specs.selection import decided_by
@@ -110,7 +112,10 @@ def explain_command(
         case = cases[0]
         family = family_of(case)
         if not family.tensors and (scale is not None or zero is not None):
-            raise CastigateError(f"{WITH_SCALES}; {case.document} is none")
+            raise CastigateError(
+                f"{WITH_SCALES}; leave them out, or write castigate explain quantize INPUT by SCALE"
+                f" as {case.source} to {case.target}"
+            )
         if not family.is_by_input:
             _show(*_explained(case, WrittenQuestion(inputs, scale, zero), backends), as_json)
             return
@@ -132,7 +137,7 @@ def explain_command(
                 asked_of.append(of_input)
                 read.append(text)
             except CastigateError as error:
-                refused.append(error)
+                refused.append(_with_hint(error, cases[0], text) if is_open else error)
         if not asked_of:
             raise refused[0]
         found = [[explained for explained, _ in of_input] for of_input in drawn]
@@ -166,6 +171,17 @@ def explain_command(
             command = shlex.join(["castigate", "explain", strictest.id, read[0], *options])
             typer.echo(f"the rule and its clause: {command}")
         _report(refused)
+
+
+def _with_hint(error: CastigateError, case: Case, text: str) -> CastigateError:
+    """Return the error about an input, with the question that asks the other way if that works."""
+    form = format_named(case.target)
+    if form.kind != "text" and not text.startswith("0x"):
+        with suppress(CastigateError):
+            datum(form, text, "input")
+            asked = shlex.join([case.target, case.source, text])
+            return CastigateError(f"{error}; the other way is castigate explain {asked}")
+    return error
 
 
 def _report(refused: Sequence[CastigateError]) -> None:

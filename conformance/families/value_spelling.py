@@ -232,10 +232,13 @@ def _pattern(form: Format, text: str, what: str) -> int:
     if len(text) != form.hex_digits + 2 and not (form.is_integral and code <= form.max_code):
         raise CastigateError(
             f"`{what}` {text[:40]} has {len(text) - 2} digits,"
-            f" a pattern of {form.name} has {form.hex_digits}"
+            f" a pattern of {form.name} has {form.hex_digits}; write them all, or a number"
         )
     if code > form.mask:
-        raise CastigateError(f"`{what}` {text} is wider than the {form.bits} bits of {form.name}")
+        raise CastigateError(
+            f"`{what}` {text} is wider than the {form.bits} bits of {form.name};"
+            f" write {form.hexadecimal(form.mask)} or less"
+        )
     return code
 
 
@@ -347,7 +350,8 @@ def _zero(form: Format, is_negative: bool, text: str, what: str) -> int:
 def _out_of_range(form: Format, text: str, what: str) -> CastigateError:
     lowest, highest = value_text(form, form.lowest_code), value_text(form, form.max_code)
     return CastigateError(
-        f"`{what}` `{text[:40]}` is outside the range of {form.name}, {lowest} to {highest}"
+        f"`{what}` `{text[:40]}` is outside the range of {form.name}, {lowest} to {highest};"
+        " write a number within it"
     )
 
 
