@@ -23,7 +23,7 @@ from conformance.families.cast.pair_comparison import (
     recorded_answers,
 )
 from conformance.families.family import (
-    AS_QUANTIZATION,
+    INSTEAD_OF_SCALES,
     QUESTION_HELP,
     SCALE_HELP,
     WITH_SCALES,
@@ -118,9 +118,7 @@ def explain_command(
         case = cases[0]
         family = family_of(case)
         if not family.tensors and (scale is not None or zero is not None):
-            raise CastigateError(
-                f"{WITH_SCALES}; {AS_QUANTIZATION.format(case.source, case.target)}"
-            )
+            raise CastigateError(f"{WITH_SCALES}; {INSTEAD_OF_SCALES}")
         if not family.is_by_input:
             _show(*_explained(case, WrittenQuestion(inputs, scale, zero), backends), as_json)
             return
