@@ -84,7 +84,7 @@ def names_in(words: Sequence[str]) -> Named:
             name = MODULES.get(each, each)
             if name in BUILTINS:
                 found.append(name)
-    return Named(tuple(found), bool(parts_of(question_words(words)).document))
+    return Named(tuple(dict.fromkeys(found)), bool(parts_of(question_words(words)).document))
 
 
 def _is_read(words: Sequence[str]) -> bool:
