@@ -43,6 +43,8 @@ IN_FILE = re.compile(r"(.*\.py):([^:]+)")
 LONGEST_VERSION = 200
 SHOWN = 100
 """The most characters of a wrong value that an error shows."""
+MOST_CLASSES = 5
+"""The most classes of a file that an error names."""
 GROUP = "castigate.oracles"
 """The entry-point group under which other packages register their backends."""
 
@@ -272,8 +274,11 @@ def _hint(name: str) -> str:
         return "there is no such file; give path/to/file.py:CLASS"
     if path.is_file():
         return f"for a program write exec:{name if '/' in name else f'./{name}'}"
+    if "," in name:
+        several = " ".join(f"--backend {each.strip()}" for each in name.split(","))
+        return f"for several write {several[:SHOWN]}"
     left, _, variant = name.partition(":")
-    known = NAMES.get(left.lower()) or closest(left, BUILTINS)
+    known = NAMES.get(left.lower()) or closest(left.lower(), BUILTINS)
     meant = f"did you mean `{known}{variant and ':'}{variant}`? " if known else ""
     return f"{meant}castigate backends lists all; {OWN_BACKENDS}"
 
@@ -365,7 +370,13 @@ def _attribute(module: ModuleType, attribute: str, name: str) -> Callable[[], An
         factory: Callable[[], Any] = getattr(module, attribute)
     except AttributeError:
         meant = did_you_mean(attribute, [each for each in vars(module) if each[:1] != "_"])
-        advice = meant.strip() or "give the name of a class in it"
+        classes = [
+            each
+            for each, value in vars(module).items()
+            if isinstance(value, type) and value.__module__ == module.__name__
+        ]
+        has = f"it has {', '.join(classes[:MOST_CLASSES])}" if classes else "write one"
+        advice = meant.strip() or has
         raise CastigateError(
             f"backend `{name}`: there is no `{attribute}` in it; {advice}"
         ) from None

@@ -20,7 +20,7 @@ from specs.case_rules import case_rules
 from specs.cases import Case, parse_shape
 from specs.errors import CastigateError, DocumentError, closest
 from specs.formats import dtype_spelled, dtypes_spelled, either, refuse_rounded_operands
-from specs.loader import document_named, documents, yardsticks
+from specs.loader import document_and_version, document_named, documents, yardsticks
 from specs.operations import is_cast
 from specs.outcomes import Anything
 from specs.ruling import ruling
@@ -201,8 +201,8 @@ def case_meant(document: str, parts: Sequence[str]) -> Case:
     name, _, version = document.partition(":")
     if len(parts) < 2 or not is_document(document):
         return case_named(asked)
-    if version and version not in documents()[name].entry.versions:
-        return case_named(asked)
+    if version:
+        document_and_version(document)  # Raises an error if there is no such version.
     if not all(map(dtypes_spelled, parts[:2])):
         return case_named(asked)
     if any(part.startswith(f"{SHAPE}:") for part in parts[2:]) and version:

@@ -22,6 +22,7 @@ from conformance.api.results import Printable
 from conformance.driver import drive
 from conformance.families import SHAPED_TENSORS, explain_of, tensor_of
 from conformance.families.cast.pair_comparison import (
+    Named,
     Recorded,
     answers_by_framework,
     pair_lines,
@@ -56,12 +57,14 @@ class Explanation(Printable):
     """What documents allow for one value, and what frameworks answer.
 
     ``told`` has for each of ``cases`` the rule, its level and clause, and what it allows.
+    ``named`` has what the question names, which its first line answers first.
     """
 
     cases: tuple[Case, ...]
     told: tuple[Mapping[str, Any], ...]
     backends: tuple[Backend, ...]
     recorded: tuple[Recorded, ...]
+    named: Named
 
     @property
     def answers(self) -> dict[str, str]:
@@ -70,7 +73,10 @@ class Explanation(Printable):
 
     def lines(self) -> Iterator[str]:
         """Yield the lines that ``castigate explain`` prints."""
-        yield from pair_lines(self.cases, self.told, self.backends, self.recorded)
+        is_graded = bool(self.named.frameworks)
+        yield from pair_lines(
+            self.cases, self.told, self.backends, self.recorded, self.named, is_graded
+        )
 
     def to_arrow(self) -> pa.Table:
         """Return a table with a row per document: its case, rule, level, clause and answers."""
@@ -106,7 +112,8 @@ def explain(
         loaded = load_all(stack, launch_configs(named, (), DEFAULT_TIMEOUT))
         told = tuple(_told(case, word, loaded) for case in cases)
         known = [] if backends else recorded_answers(cases[0], told[0], named)
-        return Explanation(cases, told, tuple(loaded), tuple(known))
+        interest = Named(tuple(backends), document is not None)
+        return Explanation(cases, told, tuple(loaded), tuple(known), interest)
 
 
 def _told(case: Case, word: str, backends: Sequence[Backend]) -> Mapping[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from itertools import takewhile
 from typing import Annotated, Any
 
@@ -16,10 +16,22 @@ from conformance.commands.options import BackendOption, PythonOption, RulesOptio
 from conformance.driver import drive
 from conformance.families import explain_of, family_of, sentence_of, several_of
 from conformance.families.cast.explanation import case_of_input, conflict_lines, note_lines
-from conformance.families.cast.pair_comparison import most_telling, pair_lines, recorded_answers
-from conformance.families.family import QUESTION_HELP, SCALE_HELP, WITH_SCALES, WrittenQuestion
+from conformance.families.cast.pair_comparison import (
+    ANYTHING,
+    most_telling,
+    pair_lines,
+    recorded_answers,
+)
+from conformance.families.family import (
+    INSTEAD_OF_SCALES,
+    QUESTION_HELP,
+    SCALE_HELP,
+    WITH_SCALES,
+    WrittenQuestion,
+)
+from conformance.families.value_spelling import datum
 from conformance.judging.asking import Ask
-from conformance.question_words import question_words
+from conformance.question_words import names_in, question_words
 from oracles.backend.client import Client
 from oracles.backend.launch_config import DEFAULT_TIMEOUT, launch_configs
 from oracles.backend.loading import load_all
@@ -27,6 +39,7 @@ from oracles.registry import Backend
 from reports.behaviors.known_answers import outdated
 from specs.cases import Case
 from specs.errors import CastigateError, did_you_mean
+from specs.formats import format_named
 from specs.loader import document_word
 from specs.questions import read_question
 from specs.selection import decided_by
@@ -80,8 +93,13 @@ def explain_command(
             raise CastigateError(
                 f"`{words[0]}` takes the scale and the zero point as words: by SCALE, zero ZERO"
             )
-        case, given, scale, zero = sentence
-        words = [case.id, given]
+        case, given, divisor, offset = sentence
+        with ExitStack() as stack:
+            loaded = load_all(stack, launch_configs(backend or (), python or (), timeout))
+            written = WrittenQuestion([given], divisor, offset)
+            _show(*_explained(case, written, loaded, is_brief=True), as_json)
+        return
+    interest = names_in(words)
     words = question_words(words)
     if (asks := several_of(words)) is not None:
         question = asks(words, scale, zero)
@@ -100,7 +118,7 @@ def explain_command(
         case = cases[0]
         family = family_of(case)
         if not family.tensors and (scale is not None or zero is not None):
-            raise CastigateError(f"{WITH_SCALES}; {case.document} is none")
+            raise CastigateError(f"{WITH_SCALES}; {INSTEAD_OF_SCALES}")
         if not family.is_by_input:
             _show(*_explained(case, WrittenQuestion(inputs, scale, zero), backends), as_json)
             return
@@ -112,6 +130,7 @@ def explain_command(
         asked_of: list[list[Case]] = []
         drawn: list[list[tuple[dict[str, Any], ShowLines]]] = []
         refused: list[CastigateError] = []
+        read: list[str] = []
         for text in inputs:
             try:
                 of_input = [case_of_input(each, text) for each in cases]
@@ -119,15 +138,19 @@ def explain_command(
                     [_explained(each, WrittenQuestion([text]), backends) for each in of_input]
                 )
                 asked_of.append(of_input)
+                read.append(text)
             except CastigateError as error:
-                refused.append(error)
+                refused.append(_with_hint(error, cases[0], text) if is_open else error)
         if not asked_of:
             raise refused[0]
         found = [[explained for explained, _ in of_input] for of_input in drawn]
         for of_input, explained, shown in zip(asked_of, found, drawn, strict=True):
             if is_open and not as_json:
                 recorded = [] if backend else recorded_answers(of_input[0], explained[0], named)
-                typer.echo("\n".join(pair_lines(of_input, explained, backends, recorded)))
+                lines = pair_lines(
+                    of_input, explained, backends, recorded, interest, is_graded=bool(backend)
+                )
+                typer.echo("\n".join(lines))
             else:
                 for each in shown:
                     _show(*each, as_json)
@@ -142,12 +165,26 @@ def explain_command(
         if not is_open:
             broken = (each["rule"] for each, *_ in found)
             typer.echo("".join(f"{line}\n" for line in conflict_lines(case, broken)), nl=False)
+            if not backends and any(each["allowed"] == ANYTHING for each, *_ in found):
+                pair = [case.source, case.target, read[0]]
+                typer.echo(f"what frameworks answer: {shlex.join(['castigate', 'explain', *pair])}")
         else:
             strictest = most_telling(asked_of[0], found[0])
             options = [f"--backend={name}" for name in backend or ()]
-            command = shlex.join(["castigate", "explain", strictest.id, inputs[0], *options])
+            command = shlex.join(["castigate", "explain", strictest.id, read[0], *options])
             typer.echo(f"the rule and its clause: {command}")
         _report(refused)
+
+
+def _with_hint(error: CastigateError, case: Case, text: str) -> CastigateError:
+    """Return the error about an input, with the question that asks the other way if that works."""
+    form = format_named(case.target)
+    if form.kind != "text" and not text.startswith("0x"):
+        with suppress(CastigateError):
+            datum(form, text, "input")
+            asked = shlex.join([case.target, case.source, text])
+            return CastigateError(f"{error}; the other way is castigate explain {asked}")
+    return error
 
 
 def _report(refused: Sequence[CastigateError]) -> None:
@@ -160,12 +197,16 @@ def _answer(asking: Ask[Any], backend: Backend) -> Any:
 
 
 def _explained(
-    case: Case, question: WrittenQuestion, backends: Sequence[Backend]
+    case: Case, question: WrittenQuestion, backends: Sequence[Backend], is_brief: bool = False
 ) -> tuple[dict[str, Any], ShowLines]:
-    """Return a case's explanation with ``answers`` by backend, and the function that draws it."""
+    """Return a case's explanation with ``answers`` by backend, and the function that draws it.
+
+    With ``is_brief`` the function yields the few lines that answer a sentence.
+    """
     explained = explain_of(case)(case, question)
     answers = {each.name: _answer(explained.ask(), each) for each in backends}
-    return {**explained.told, "answers": answers}, explained.lines
+    drawn = explained.brief if is_brief and explained.brief else explained.lines
+    return {**explained.told, "answers": answers}, drawn
 
 
 def _show(explained: dict[str, Any], draw: ShowLines, as_json: bool) -> None:

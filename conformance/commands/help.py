@@ -70,17 +70,23 @@ class GroupedCommands(StoppableGroup):
 UNEXPECTED = re.compile(r"Got unexpected extra arguments? \((\S+)")
 
 
-def usage_message(error: Any) -> str:
+def usage_message(
+    error: Any, listed: Mapping[str, NamedCommand] = {}, named: Sequence[str] = ()
+) -> str:
     """Return the message of a usage error, and how to go on: the command's help, or what is meant.
 
-    ``error`` is a typer exception.
+    ``error`` is a typer exception. A command of ``listed`` that lacks something is shown with its
+    example. ``named`` are the words of the command, if the error does not know it.
     """
     message = str(error.format_message())
     if "\n" in message:
         return message
     message = message.rstrip(".").replace("Value error, ", "")
     context = getattr(error, "ctx", None)
-    command = context.command_path if context is not None else "castigate"
+    command = context.command_path if context is not None else " ".join(["castigate", *named])
+    example = listed[named[0]].example if "".join(named) in listed else ""
+    if example and message.startswith("Missing "):
+        return f"{message}; write castigate {named[0]} {example}, or see {command} --help"
     extra = UNEXPECTED.match(message.replace("(s)", "s"))
     if extra and extra[1].rstrip(")") in (*BUILTINS, *NAMES):
         return f"{message}; did you mean --backend {extra[1].rstrip(')')}? see {command} --help"

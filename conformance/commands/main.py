@@ -40,11 +40,13 @@ COMMANDS = {
         "conformance.commands.explain:explain_command",
         "Say what documents allow for a value, and what frameworks answer.",
         "Ask",
+        "fp32 int8 300",
     ),
     "chains": NamedCommand(
         "conformance.commands.chains:chains_command",
         "Say which casts may be left out of a chain.",
         "Ask",
+        "onnx-cast/float32/int32/bool",
     ),
     "run": NamedCommand(
         "conformance.commands.run:run_command",
@@ -55,11 +57,13 @@ COMMANDS = {
         "conformance.commands.run:merge_command",
         "Join the shards of a run into one run.",
         "Judge",
+        "SHARD SHARD --out RUN",
     ),
     "gate": NamedCommand(
         "conformance.commands.gate:gate_command",
         "Run a backend, judge it by a policy, and certify the result.",
         "Judge",
+        "--backend ort --policy pull-request --out GATE",
     ),
     "judge": NamedCommand(
         "conformance.commands.judge:judge_command",
@@ -75,21 +79,25 @@ COMMANDS = {
         "conformance.commands.nightly:nightly_command",
         "Run installed backends, compare with ledgers, and report.",
         "Releases",
+        "--out NIGHT",
     ),
     "diff": NamedCommand(
         "conformance.commands.diff:diff_command",
         "Show where two runs, or two backends of one run, differ.",
         "Releases",
+        "BEFORE AFTER",
     ),
     "findings": NamedCommand(
         "conformance.commands.findings:findings_command",
         "List the root causes behind the failures of a run.",
         "Read",
+        "RUN",
     ),
     "report": NamedCommand(
         "conformance.commands.report:report_command",
         "Write the HTML report of a run, with the changes since others.",
         "Read",
+        "RUN --out REPORT",
     ),
     "specs": NamedCommand(
         "conformance.commands.specs:specs_command",
@@ -105,11 +113,13 @@ COMMANDS = {
         "conformance.commands.inputs:inputs_command",
         "Print the inputs of the quick tier.",
         "Extend",
+        "onnx-cast:25/float32/int8",
     ),
     "selftest": NamedCommand(
         "conformance.commands.selftest:selftest_command",
         "Check that a program speaks the protocol, and time it.",
         "Extend",
+        "exec:./vendor",
     ),
 } | {name: command for each in ADDONS for name, command in each.commands.items()}
 """All commands, in the order of ``--help``."""
@@ -201,7 +211,7 @@ def _run() -> int:
     except CastigateError as error:
         return _complain(str(error), FAILED)
     except typer.TyperException as error:
-        return _complain(usage_message(error), FAILED)
+        return _complain(usage_message(error, COMMANDS, sys.argv[1:2]), FAILED)
     except OutputClosedError:
         return OUTPUT_CLOSED
     except CarriedInterrupt as stop:

@@ -23,14 +23,16 @@ Group = Literal["Ask", "Judge", "Releases", "Read", "Extend"]
 
 
 class NamedCommand(NamedTuple):
-    """A command: its function as ``module:function``, and its line and heading in the help.
+    """A command: its function as ``module:function``, its line and heading in the help.
 
+    ``example`` has arguments that it may be called with, for whoever leaves out a required one.
     The function is named, so that commands can be listed without importing them.
     """
 
     function: str
     summary: str
     group: Group
+    example: str = ""
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,7 @@ ADDONS = (
                 "conformance.extras.portable.command:portable_command",
                 "Show on which inputs backends agree, as ranges of values.",
                 "Ask",
+                "ort numpy --pair fp32/int8",
             )
         },
         page="conformance.extras.portable.report_page:portability_page",
@@ -109,16 +112,19 @@ ADDONS = (
                 "conformance.extras.releases.history:history_command",
                 "Run past releases of a framework, and report them in order.",
                 "Releases",
+                "--backend ort --versions 1.27.0,1.31.1 --out DIR",
             ),
             "upgrade": NamedCommand(
                 "conformance.extras.releases.upgrade:upgrade_command",
                 "Say what an upgrade made worse, better, or otherwise.",
                 "Releases",
+                "--backend ort --from 1.31.1",
             ),
             "bisect": NamedCommand(
                 "conformance.extras.releases.bisect:bisect_command",
                 "Find the first release that answers otherwise.",
                 "Releases",
+                "onnx-cast:19/float8e5m2/bool 0x80 --backend ort --versions 1.20..1.31",
             ),
         },
     ),
@@ -129,6 +135,7 @@ ADDONS = (
                 "conformance.extras.certificate.verify:verify_command",
                 "Check a certificate, its run, and some answers.",
                 "Judge",
+                "GATE/certificate.json",
             )
         },
     ),
@@ -139,6 +146,7 @@ ADDONS = (
                 "conformance.extras.codec.command:codec_command",
                 "Judge a function that encodes or decodes a small float.",
                 "Ask",
+                "c:e4m3.h:to_e4m3 --format e4m3fn",
             )
         },
     ),
@@ -149,6 +157,7 @@ ADDONS = (
                 "conformance.extras.checkpoints.command:check_command",
                 "Count the numbers of a checkpoint that a cast changes.",
                 "Ask",
+                "model.safetensors --to e4m3fn",
             )
         },
         functions={"check_checkpoint": "conformance.extras.checkpoints.check:check_checkpoint"},

@@ -195,11 +195,14 @@ def tensors_of(case: Case) -> TensorFunctions:
 def sentence_of(words: Sequence[str]) -> Sentence | None:
     """Read the words of a question, at least one, such as ``quantize 0.25 by 0.1 as float16``.
 
+    The first word may be the whole sentence.
     Return None if the first word is no operation that has such questions. Raise CastigateError if
     the other words do not complete one.
     """
-    read = member_of(words[0], "sentence") if words[0] in BY_OPERATION else None
-    return read(words) if read is not None else None
+    parts = [*words[0].split(), *words[1:]]
+    verb = "".join(parts[:1])
+    read = member_of(verb, "sentence") if verb in BY_OPERATION else None
+    return read(parts) if read is not None else None
 
 
 def several_of(words: Sequence[str]) -> Asks | None:

@@ -41,6 +41,8 @@ QUESTION_HELP = (
 SCALE_HELP = "The scale of a quantization, or the global scale of blocks."
 WITH_SCALES = "--scale and --zero are for documents of quantization"
 """The error if a question takes no scale or zero point; --help shows the texts above."""
+INSTEAD_OF_SCALES = "leave them out, or ask as castigate explain quantize 0.25 by 0.1 as float32"
+"""What to do then."""
 
 
 class WrittenQuestion(NamedTuple):
@@ -69,12 +71,14 @@ class Explained:
 
     ``told`` is the requirement as data for JSON. ``ask`` starts a judge that puts the question to
     one backend and returns the answer as data. ``lines`` takes ``told`` with a further member
-    ``answers``, the answers by names of backends, and yields it as lines of text.
+    ``answers``, the answers by names of backends, and yields it as lines of text. ``brief`` yields
+    the few lines that answer a sentence; only families that read sentences have it.
     """
 
     told: dict[str, Any]
     ask: Callable[[], Ask[Any]]
     lines: Callable[[dict[str, Any]], Iterator[str]]
+    brief: Callable[[dict[str, Any]], Iterator[str]] | None = None
 
 
 class Rule(NamedTuple):

@@ -28,7 +28,7 @@ from oracles.reference.exact_text import FAR, MOST_DIGITS, read_literal
 from reports.counterexample.drawing import datum_with_value, value_text
 from specs.cases import Shape, format_shape
 from specs.errors import CastigateError
-from specs.formats import Format
+from specs.formats import Format, format_named
 from specs.model.strict_model import StrictModel
 
 ENCODER = json.JSONEncoder(ensure_ascii=False)
@@ -36,6 +36,9 @@ HEX = re.compile(r"0[xX][0-9a-fA-F]+")
 BYTE = re.compile(r"0[xX][0-9a-fA-F]{1,2}")
 INTEGER = re.compile(r"([+-]?[0-9]+)(?:[eE][+]?([0-9]{1,3}))?", re.ASCII)
 DECIMAL = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?(?:[eE]([+-]?[0-9]+))?", re.ASCII)
+REAL = r"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|nan|inf(?:inity)?)"
+COMPLEX = re.compile(rf"(?:({REAL})(?=[+-]|\Z))?(?:({REAL})[ij])?", re.ASCII | re.IGNORECASE)
+"""Matches the parts of a complex number; without both parts also an empty text."""
 SPECIAL = re.compile(r"([+-]?)(nan|inf|infinity)", re.ASCII | re.IGNORECASE)
 TRUTH = {"true": 1, "false": 0}
 LONGEST = 1_200
@@ -46,7 +49,7 @@ ADVICE = {
     "float": "write a number such as 1.5, -inf or nan, or 0x and {} hex digits",
     "integer": "write an integer such as 5, or 0x and {} hex digits",
     "boolean": "write true, false, 1, 0, 0x1 or 0x0",
-    "complex": "write 0x and {} hex digits",
+    "complex": "write a number such as 1.5-2j, or 0x and {} hex digits",
 }
 
 
@@ -210,6 +213,10 @@ def _code(form: Format, text: str, what: str) -> int:
             return _float(form, text, number, what)
         case "float" if (found := DECIMAL.fullmatch(text)) and (found[2] or found[3]):
             return _decimal(form, text, found, what)
+        case "complex" if text and (found := COMPLEX.fullmatch(text)):
+            part = format_named(form.entry.part)
+            real, imaginary = (_code(part, each or "0", what) for each in found.groups())
+            return real | imaginary << part.bits
     advice = ADVICE[form.kind].format(form.hex_digits)
     raise CastigateError(f"`{what}` `{text[:40]}` is not a value of {form.name}; {advice}")
 
@@ -225,10 +232,13 @@ def _pattern(form: Format, text: str, what: str) -> int:
     if len(text) != form.hex_digits + 2 and not (form.is_integral and code <= form.max_code):
         raise CastigateError(
             f"`{what}` {text[:40]} has {len(text) - 2} digits,"
-            f" a pattern of {form.name} has {form.hex_digits}"
+            f" a pattern of {form.name} has {form.hex_digits}; write them all, or a number"
         )
     if code > form.mask:
-        raise CastigateError(f"`{what}` {text} is wider than the {form.bits} bits of {form.name}")
+        raise CastigateError(
+            f"`{what}` {text} is wider than the {form.bits} bits of {form.name};"
+            f" write {form.hexadecimal(form.mask)} or less"
+        )
     return code
 
 
@@ -340,7 +350,8 @@ def _zero(form: Format, is_negative: bool, text: str, what: str) -> int:
 def _out_of_range(form: Format, text: str, what: str) -> CastigateError:
     lowest, highest = value_text(form, form.lowest_code), value_text(form, form.max_code)
     return CastigateError(
-        f"`{what}` `{text[:40]}` is outside the range of {form.name}, {lowest} to {highest}"
+        f"`{what}` `{text[:40]}` is outside the range of {form.name}, {lowest} to {highest};"
+        " write a number within it"
     )
 
 

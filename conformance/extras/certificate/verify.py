@@ -222,4 +222,7 @@ def _read_bytes(certificate: Path) -> bytes:
         with certificate.open("rb") as file:
             return file.read(MAX_BYTES + 1)
     except OSError as error:
-        raise CastigateError(f"{certificate} cannot be read: {error.strerror}") from None
+        raise CastigateError(
+            f"{certificate} cannot be read: {error.strerror}; give the path of the certificate.json"
+            " that castigate gate wrote"
+        ) from None

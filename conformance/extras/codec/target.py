@@ -83,7 +83,7 @@ def target_named(text: str) -> CodecTarget:
         return CodecTarget("python", where, function)
     path = Path(where)
     if not path.is_file():
-        raise CastigateError(f"target `{text}`: there is no file {where}")
+        raise CastigateError(f"target `{text}`: there is no file {where}; give its path")
     if prefix == "py":
         return CodecTarget("python", where, function)
     return CodecTarget("header" if path.suffix in HEADERS else "library", where, function)

@@ -132,6 +132,10 @@ def _answered(
         return
     if not questions:
         raise CastigateError("no pair is named; write --pair SOURCE/TARGET, such as float32/uint8")
+    if len(asked) < 2 and not questions[0].documents:
+        raise CastigateError(
+            f"`{asked[0]}` has nothing to agree with; name a second backend, or a --document"
+        )
     backends = load_all(stack, launch_configs(asked, pythons, timeout))
     for question in questions:
         with _progress(question) as bar:

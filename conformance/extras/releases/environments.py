@@ -189,7 +189,10 @@ class Environments:
         else:
             lines = [line for line in done.stderr.splitlines() if line.strip()]
             reason = lines[-1].removeprefix("ERROR: ") if lines else "no reason given"
-            raise CastigateError(f"no environment of {wanted[0]}: {reason}")
+            raise CastigateError(
+                f"no environment of {wanted[0]}: {reason}; name another release, or see whether"
+                " pip can install this one"
+            )
         (place / COMPLETE).touch()
 
 

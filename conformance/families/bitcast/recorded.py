@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 from math import prod
+from textwrap import shorten
 from typing import Any
 
 from conformance.families.bitcast.bits import (
@@ -17,6 +18,7 @@ from conformance.families.bitcast.bits import (
 from conformance.families.bitcast.judge import fault_of
 from conformance.families.bitcast.ruling import BitcastRuling, bitcast_ruling
 from conformance.families.bitcast.tensors import contents
+from conformance.families.cast.pair_comparison import WIDTH
 from conformance.families.family import Explained, ShapedTensor, WrittenQuestion
 from conformance.families.value_spelling import (
     ErrorDatum,
@@ -159,12 +161,14 @@ def _answer(case: Case, ruling: BitcastRuling, bits: Bits) -> Ask[dict[str, Any]
 
 def _lines(explained: dict[str, Any]) -> Iterator[str]:
     """Yield the explanation of a bitcast, with the ``answers`` in it, as lines of text."""
-    yield explained["case"]
+    allowed = explained["allowed"]
+    each_allowed = allowed if isinstance(allowed, list) else [allowed]
+    said = " or ".join(" ".join(_cells(each)).strip() for each in each_allowed)
+    yield shorten(f"{explained['case']}: {said} is {explained['level']}", WIDTH, placeholder=" …")
     yield f"  rule      {explained['rule']}, {explained['level']}"
     yield f"  clause    {explained['clause']}"
-    allowed = explained["allowed"]
     rows = [("input", explained["input"])]
-    rows += [("allowed", each) for each in (allowed if isinstance(allowed, list) else [allowed])]
+    rows += [("allowed", each) for each in each_allowed]
     rows += [*explained["answers"].items()]
     yield from aligned_rows([(name, _cells(words)) for name, words in rows])
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
 from math import isfinite
+from textwrap import shorten
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from conformance.families.blocks.exact import CodeAnswer, codes_of, scale_of
 from conformance.families.blocks.grading import GLOBAL, SCALE, X, Y
 from conformance.families.blocks.kernels import decoded, values_of
 from conformance.families.blocks.ruling import GLOBAL_DTYPE, BlockRuling, block_ruling
+from conformance.families.cast.pair_comparison import WIDTH
 from conformance.families.family import Explained, WrittenQuestion
 from conformance.families.named_tensors import AboutTensors
 from conformance.families.value_spelling import datum
@@ -25,7 +27,7 @@ from conformance.judging.asking import Ask, ask
 from conformance.judging.values import no_answer
 from oracles.backend.replies import Answered
 from oracles.protocol import Bits
-from reports.counterexample.drawing import datum_with_value
+from reports.counterexample.drawing import datum_with_value, value_text
 from reports.outputs.table import in_columns
 from specs.cases import Case
 from specs.errors import CastigateError
@@ -162,7 +164,10 @@ def _answer(
 def _lines(ruling: BlockRuling, explained: dict[str, Any]) -> Iterator[str]:
     """Yield an explanation with ``answers`` as lines: the scale with its rule, then each number."""
     scale = explained["scale"]
-    yield explained["case"]
+    found = [" or ".join(f"{each:.9g}" for each in _finite(one)) for one in explained["elements"]]
+    values = f"; values {', '.join(each or OPEN for each in found)}"
+    said = f"{explained['case']}: scale {_brief(ruling.scale, scale['allowed'][0])}{values}"
+    yield shorten(said, WIDTH, placeholder=" …")
     yield f"  rule      {scale['rule']}, {scale['level']}"
     yield f"  clause    {scale['clause']}"
     if explained["global"] is not None:
@@ -187,6 +192,15 @@ def _lines(ruling: BlockRuling, explained: dict[str, Any]) -> Iterator[str]:
         ["", *(f"{e['question']}: {e['word']} ({e['rule']}, {e['level']})" for e in elements)],
     ]
     yield from (f"  {line}" for line in in_columns([*zip(*table, strict=True)]))
+
+
+def _finite(element: Mapping[str, Any]) -> list[float]:
+    """Return the allowed values of an element, as far as they are known and finite."""
+    return [each for each in element["values"] if each is not None]
+
+
+def _brief(fmt: Format, word: str) -> str:
+    return value_text(fmt, int(word, 16)) if word.startswith("0x") else word
 
 
 def _pattern(fmt: Format, word: str) -> str:

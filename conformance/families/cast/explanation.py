@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
-from textwrap import TextWrapper
+from textwrap import TextWrapper, shorten
 from typing import Any
 
 import numpy as np
 
+from conformance.families.cast.pair_comparison import HEADING, WIDTH, brief_said, given_words
 from conformance.families.cast.recorded import allowed_list, check_example_input
 from conformance.families.family import Explained, WrittenQuestion
 from conformance.families.value_spelling import datum
@@ -35,15 +36,8 @@ from specs.loader import documents
 from specs.questions import worked_case
 from specs.ruling import ruling
 
-CONFLICT = TextWrapper(
-    width=100,
-    initial_indent="conflict: ",
-    subsequent_indent=" " * 4,
-    break_long_words=False,
-    break_on_hyphens=False,
-)
 NOTE = TextWrapper(
-    width=100,
+    width=WIDTH,
     initial_indent="note: ",
     subsequent_indent=" " * 4,
     break_long_words=False,
@@ -124,12 +118,14 @@ def _answer(case: Case, rules: Ruling, given: int | str) -> Ask[Any]:
 def _lines(rules: Ruling, explained: dict[str, Any]) -> Iterator[str]:
     """Yield an explanation in JSON as lines of text: patterns, fields and values in columns."""
     given = _code_or_text(explained["input"])
-    yield explained["case"]
+    allowed = expect_by_exact.allow(rules, given)
+    asked = f"{explained['case']} of {given_words(rules.source.name, explained['input'])}"
+    yield from HEADING.wrap(f"{asked}: {brief_said(rules, allowed, given)}")
     yield f"  rule      {explained['rule']}, {explained['level']}"
     yield f"  clause    {explained['clause']}"
     if due := explained.get("answer_due"):
         yield f"  answer    {due['level']}, of any value ({due['rule']}: {due['clause']})"
-    words = describe_allowed(rules, expect_by_exact.allow(rules, given), given)
+    words = describe_allowed(rules, allowed, given)
     rows = [("input", _columns(rules.source, given))]
     rows += [("allowed", _allowed_columns(rules.target, word)) for word in words]
     for name, answer in explained["answers"].items():
@@ -168,15 +164,16 @@ def note_lines(cases: Iterable[Case], explained: Iterable[Mapping[str, Any]]) ->
 
 
 def conflict_lines(case: Case, rules: Iterable[str]) -> Iterator[str]:
-    """Yield the conflicts that a document notes at ``rules``, and which reading is taken.
+    """Yield the conflicts that a document notes at ``rules``: first which reading is taken.
 
-    The document is that of ``case``, and ``rules`` are names.
+    Each is one line, cut if it is long; ``castigate specs`` has them whole. The document is that of
+    ``case``, and ``rules`` are names.
     """
     for name in dict.fromkeys(rules):
         entry = documents()[case.document].entry.rules.get(name)
         for each in entry.conflict if entry is not None else ():
-            told = f"{name}, with {each.with_}, about {each.about}; taken: {each.taken}"
-            yield from CONFLICT.wrap(told)
+            told = f"conflict: taken: {each.taken}; with {each.with_}, about {each.about}"
+            yield shorten(told, WIDTH, placeholder=" …")
 
 
 def _code_or_text(value: Any) -> int | str:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from textwrap import TextWrapper, shorten
 from typing import Any, NamedTuple
 
 from conformance.families.cast.recorded import grade_answer
+from conformance.families.value_spelling import datum
 from oracles.reference import expect_by_exact
 from oracles.reference.expectations import Allowed
+from oracles.reference.kernel_text import shortest_text
 from oracles.registry import Backend
 from reports.behaviors.known_answers import known_answers
 from reports.counterexample.drawing import complex_text, value_text
@@ -52,19 +55,25 @@ class Recorded(NamedTuple):
 
 
 class Line(NamedTuple):
-    """The level at which documents decide, what they allow, and which backends obey, in words."""
+    """What documents allow, and which backends obey, in words."""
 
-    level: str
     allowed: str
     backends: str = ""
 
 
+class Named(NamedTuple):
+    """What a question names besides dtypes and values; the first line answers about these first.
+
+    ``documents`` says that it names documents: they count if no framework of that name answers.
+    """
+
+    frameworks: Collection[str] = ()
+    documents: bool = False
+
+
 ANYTHING = "anything"
-LEFT_OPEN = Line("open", ANYTHING)
-MOST_NAMED = 3
-"""The most documents of one requirement that are named if no backend is asked."""
-MOST_OPEN = 5
-"""The most documents that are named which leave an input open; of more, the others are counted."""
+LEFT_OPEN = Line(ANYTHING)
+NAMELESS = Named()
 
 
 def pair_lines(
@@ -72,32 +81,23 @@ def pair_lines(
     explained: Sequence[Mapping[str, Any]],
     backends: Sequence[Backend],
     recorded: Sequence[Recorded] = (),
+    named: Named = NAMELESS,
+    is_graded: bool = True,
 ) -> Iterator[str]:
     """Yield a headline with every framework's answer, what documents allow, and errors of backends.
 
     ``explained`` has ``Explained.told`` of each case, for one and the same input, with ``answers``
-    by names of backends. ``recorded`` are the answers of frameworks that are not asked.
+    by names of backends. ``recorded`` are the answers of frameworks that are not asked. Unless
+    ``is_graded``, the lines of documents do not say which backends obey.
     """
-    pair, given = cases[0], explained[0]["input"]
-    lines: dict[Line, list[str]] = {}
+    lines: dict[Line, dict[str, list[str]]] = {}
     for case, each in zip(cases, explained, strict=True):
-        # All forms of a call give the same values, so the form is not shown.
-        modes = [f"{name}:{value}" for name, value in case.modes if name not in (FORM, MEMBER)]
-        name = " ".join([f"{case.document}:{case.version}", *modes])
-        lines.setdefault(_line(case, each, backends), []).append(name)
-    heading = f"{pair.source} to {pair.target} of {_in_words(pair.source, _shown(given))}"
-    yield from HEADING.wrap(f"{heading}: {_headline(cases, explained, backends, recorded, lines)}")
-    for line in sorted(lines, key=lambda each: (LEVELS.index(each.level), each == LEFT_OPEN)):
-        names = sorted(lines[line], key=is_foreign)
-        if line == LEFT_OPEN:
-            names = [*dict.fromkeys(each.partition(":")[0] for each in names)]
-            others = f" and {len(names) - MOST_OPEN} more" if len(names) > MOST_OPEN else ""
-            yield f"  left open by {', '.join(names[:MOST_OPEN])}{others}"
-            continue
-        if not line.backends and len(names) > MOST_NAMED:
-            names[MOST_NAMED:] = [f"and {len(names) - MOST_NAMED} more"]
-        told = f"{line.level}, {line.allowed}: {', '.join(names)}"
-        yield from LINE.wrap(f"{told}; {line.backends}" if line.backends else told)
+        line = _line(case, each, backends if is_graded else ())
+        levels = lines.setdefault(line, {})
+        levels.setdefault(_level(_allowed(case, each)), []).append(_edition(case))
+    yield from _headline(cases, explained, backends, recorded, named)
+    for line in sorted(lines, key=lambda each: (strictest(lines[each]), each == LEFT_OPEN)):
+        yield from document_lines(line, lines[line])
     for message, names in _errors(cases, explained, backends).items():
         said = shorten(f"error of {', '.join(names)}: {message}", WIDTH - 2, placeholder=" …")
         yield f"  {said}"
@@ -107,24 +107,143 @@ def pair_lines(
         yield f"  {shorten(said, WIDTH - 2, placeholder=' …')}"
 
 
+def _edition(case: Case) -> str:
+    # All forms of a call give the same values, so the form is not shown.
+    modes = [f"{name}:{value}" for name, value in case.modes if name not in (FORM, MEMBER)]
+    return " ".join([f"{case.document}:{case.version}", *modes])
+
+
+def strictest(levels: Collection[str]) -> int:
+    """Return the place of the strictest of some levels in ``LEVELS``."""
+    return min(map(LEVELS.index, levels))
+
+
+def document_lines(line: Line, levels: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """Yield what documents allow, and their names by level; of many only as many as fit a line.
+
+    Lines with answers of backends have all names.
+    """
+    names = {each: sorted(levels[each], key=is_foreign) for each in LEVELS if each in levels}
+    if line == LEFT_OPEN:
+        short = dict.fromkeys(each.partition(":")[0] for each in names["open"])
+        names_of = partial(_first, list(short))
+        yield _fitting(lambda most: f"  left open by {names_of(max(most, 1))}", len(short))
+        return
+
+    def told(most: int) -> str:
+        (level, first), *others = names.items()
+        more = "".join(
+            f"; {other}: {_first(found, most)}" if most else f"; {other} by {len(found)} more"
+            for other, found in others
+        )
+        return f"{level}, {line.allowed}: {_first(first, max(most, 1))}{more}"
+
+    if line.backends:
+        yield from LINE.wrap(f"{told(sum(map(len, names.values())))}; {line.backends}")
+    else:
+        yield from LINE.wrap(_fitting(told, max(map(len, names.values())), WIDTH - 2))
+
+
+def _fitting(written: Callable[[int], str], most: int, width: int = WIDTH) -> str:
+    """Return a text of as many names as fit the width; ``written`` takes their number."""
+    fitting = (text for each in range(most, 0, -1) if len(text := written(each)) <= width)
+    return next(fitting, written(0))
+
+
+def _first(names: Sequence[str], most: int) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"{', '.join(names[:most])}{more}"
+
+
 def _headline(
     cases: Sequence[Case],
     explained: Sequence[Mapping[str, Any]],
     backends: Sequence[Backend],
     recorded: Sequence[Recorded],
-    lines: Mapping[Line, Sequence[str]],
-) -> str:
-    """Return what frameworks answer, the most frequent answer first; else what documents say."""
+    named: Named,
+) -> list[str]:
+    """Return the input with what frameworks answer; without answers, with what documents say.
+
+    What the question names comes first. Otherwise the most frequent answer does; but the rarest, if
+    the first line of the heading would lack an answer.
+    """
+    pair = cases[0]
+    asked = f"{pair.source} to {pair.target} of {given_words(pair.source, explained[0]['input'])}"
     found: dict[str, list[str]] = {}
     for name, word in answers_by_framework(cases, explained, backends, recorded):
         found.setdefault(word, []).append(name)
-    if found:
-        words = sorted(found, key=lambda word: -len(found[word]))
-        return "; ".join(f"{word} from {', '.join(found[word])}" for word in words)
-    best = min(lines, key=lambda each: LEVELS.index(each.level))
-    if best.level == "open":
-        return "no document decides it"
-    return f"{best.allowed} is {best.level} by {min(lines[best], key=is_foreign)}"
+    words = sorted(found, key=lambda word: -len(found[word]))
+    words.sort(key=lambda word: not any(name in named.frameworks for name in found[word]))
+    for names in found.values():
+        names.sort(key=lambda name: name not in named.frameworks)
+    is_named = any({*names} & {*named.frameworks} for names in found.values())
+    is_told = not found or _none_obeys(cases, explained, found)
+    is_told |= named.documents and not is_named
+    said = [_document_said(cases, explained)] if is_told else []
+    texts = [f"{word} from {', '.join(found[word])}" for word in words]
+    heading = HEADING.wrap(f"{asked}: {'; '.join([*said, *texts])}")
+    if is_named or all(f" {word} from" in heading[0] for word in words):
+        return heading
+    return HEADING.wrap(f"{asked}: {'; '.join([*said, *reversed(texts)])}")
+
+
+def _none_obeys(
+    cases: Sequence[Case], explained: Sequence[Mapping[str, Any]], found: Collection[str]
+) -> bool:
+    """Whether a document decides the input, for a value that is none of the answers ``found``."""
+    case = most_telling(cases, explained)
+    allowed = _allowed(case, explained[[*cases].index(case)])
+    if isinstance(allowed.branch.outcome, Anything | Rejected):
+        return False
+    rules, given = ruling(case), _read(explained[0]["input"])
+    words = describe_allowed(rules, allowed, given, "required")
+    values = {"NaN" if "nan" in each else brief_words(rules.target, each) for each in words}
+    return not values & {*found}
+
+
+def _document_said(cases: Sequence[Case], explained: Sequence[Mapping[str, Any]]) -> str:
+    """Say what the document requires or recommends that decides the input most strictly."""
+    case = most_telling(cases, explained)
+    allowed = _allowed(case, explained[[*cases].index(case)])
+    if _level(allowed) == "open":
+        names = dict.fromkeys(each.document for each in cases)
+        return f"left open by {case.document}" if len(names) == 1 else "no document decides it"
+    return f"{brief_said(ruling(case), allowed, _read(explained[0]['input']))} by {_edition(case)}"
+
+
+def brief_said(rules: Ruling, allowed: Allowed, given: int | str) -> str:
+    """Say which answer is required or recommended, as values, or that any is allowed."""
+    if isinstance(allowed.branch.outcome, Anything):
+        return "left open"
+    every, best = (
+        either_words(rules.target, describe_allowed(rules, allowed, given, level))
+        for level in ("required", "recommended")
+    )
+    if rules.target.kind == "text" and not isinstance(given, str):
+        best = f"{best}, such as {shortest_text(rules.source, given)!r},"
+    return f"{best} is {allowed.branch.level if every == best else 'recommended'}"
+
+
+def either_words(target: Format, allowed: Iterable[str]) -> str:
+    """Return allowed answers, as ``describe_allowed`` names them, as values joined by `or`."""
+    return " or ".join(dict.fromkeys(brief_words(target, each) for each in allowed))
+
+
+def brief_words(target: Format, word: str) -> str:
+    """Return an allowed answer, as ``describe_allowed`` names it, as its value."""
+    is_value = target.kind == "text" or word.startswith("0x")
+    code = word if target.kind == "text" else int(word, 16) if is_value else 0
+    return OUTCOME_WORDS.get(word) or (value_words(target, code) if is_value else word)
+
+
+def given_words(source: str, given: Any) -> str:
+    """Return an input of an explanation as its value; of a NaN with payload also the pattern."""
+    form, code = format_named(source), _read(given)
+    if isinstance(code, str) or form.kind == "complex":
+        return _in_words(source, _shown(given))
+    value = value_words(form, code)
+    is_usual = value != "NaN" or code == datum(form, "nan", "input")
+    return value if is_usual else _in_words(source, given)
 
 
 def answers_by_framework(
@@ -133,7 +252,7 @@ def answers_by_framework(
     backends: Sequence[Backend],
     recorded: Sequence[Recorded],
 ) -> Iterator[tuple[str, str]]:
-    """Yield each framework that answers with its answer in words, as ``_short`` writes it.
+    """Yield each framework that answers with its answer in words, as ``value_words`` writes it.
 
     Of a backend this is the answer to the case that decides most strictly among those it answers;
     if it gives errors only, it is ``an error``.
@@ -147,11 +266,11 @@ def answers_by_framework(
         given = [answer for case, each in asked for _, answer in _answers(case, each, [backend])]
         values = [each for each in given if not _is_missing(each)]
         if values:
-            yield backend.name, _short(target, _read(values[0]))
+            yield backend.name, value_words(target, _read(values[0]))
         elif any("error" in each for each in given):
             yield backend.name, "an error"
     for known in recorded:
-        yield known.name, _short(target, known.code)
+        yield known.name, value_words(target, known.code)
 
 
 def _is_missing(answer: Any) -> bool:
@@ -159,7 +278,7 @@ def _is_missing(answer: Any) -> bool:
     return isinstance(answer, dict) and "text" not in answer
 
 
-def _short(target: Format, datum: int | str) -> str:
+def value_words(target: Format, datum: int | str) -> str:
     """Return an answer in as few characters as a person needs: its value, or NaN without payload.
 
     A pattern without a value, of a complex number, stays a pattern.
@@ -216,7 +335,6 @@ def _line(case: Case, explained: Mapping[str, Any], backends: Sequence[Backend])
     rules = ruling(case)
     given = _read(explained["input"])
     allowed = _allowed(case, explained)
-    level = _level(allowed)
     doing: dict[str, list[str]] = {}
     for backend, answer in _answers(case, explained, backends):
         if words := _deed(rules, allowed, given, answer):
@@ -225,8 +343,8 @@ def _line(case: Case, explained: Mapping[str, Any], backends: Sequence[Backend])
     if backends and not done:
         done = ["no backend offers it"]
     # Where anything is allowed, the headline has said what backends answer.
-    is_told = level != "open" or (rules.is_open and rules.answer_due is not None)
-    return Line(level, _said(rules, allowed, given), "; ".join(done) if is_told else "")
+    is_told = _level(allowed) != "open" or (rules.is_open and rules.answer_due is not None)
+    return Line(_said(rules, allowed, given), "; ".join(done) if is_told else "")
 
 
 def _answers(

@@ -8,6 +8,17 @@ from typing import Any
 import numpy as np
 
 from conformance.families.cast.explanation import read_input
+from conformance.families.cast.pair_comparison import (
+    ANYTHING,
+    HEADING,
+    LEFT_OPEN,
+    Line,
+    document_lines,
+    either_words,
+    given_words,
+    is_foreign,
+    strictest,
+)
 from conformance.families.chains.ends_words import ends_words
 from conformance.families.chains.program import CastChains
 from conformance.judging.asking import Ask, ask
@@ -19,7 +30,6 @@ from reports.counterexample.drawing import aligned_rows, allowed_columns, datum_
 from reports.findings.finding_text import OUTCOME_WORDS, datum_words
 from reports.grading.allowed_answers import describe_allowed
 from reports.grading.divergences import datum_of
-from reports.outputs.table import in_columns
 from specs.chains import Chain, Company
 from specs.formats import format_named
 from specs.ruling import ruling
@@ -93,15 +103,15 @@ def explain_chain_lines(chain: Chain, explained: dict[str, Any]) -> Iterator[str
     """
     source, target = format_named(chain.source), format_named(chain.target)
     given = int(explained["input"], 16)
-    yield f"{explained['chain']}"
+    asked = f"{chain.id} of {given_words(chain.source, explained['input'])}"
+    yield from HEADING.wrap(f"{asked}: {_said(chain, explained)}")
     yield f"  level     {explained['level']}"
     rows = [("input", datum_columns(source, given))]
     for step, found in zip(chain.steps, explained["steps"], strict=False):
         form = format_named(step.target)
         rows += [(f"to {step.target}", allowed_columns(form, each)) for each in found["allowed"]]
     rows += [("allowed", allowed_columns(target, each)) for each in explained["allowed"]]
-    without = f"without {' and '.join(chain.dtypes[1:-1])}"
-    rows += [(without, allowed_columns(target, each)) for each in explained["direct"]]
+    rows += [(_without(chain), allowed_columns(target, each)) for each in explained["direct"]]
     for name, answer in _answers_of_roads(explained["answers"]):
         is_code = answer.startswith("0x")
         rows.append((name, datum_columns(target, int(answer, 16)) if is_code else (answer, "", "")))
@@ -132,33 +142,69 @@ def _name(backend: str, roads: Sequence[str], has_others: bool) -> str:
 def chain_table_lines(
     chains: Sequence[Chain], explained: Sequence[Mapping[str, Any]]
 ) -> Iterator[str]:
-    """Yield a heading, then for each chain a line with its level and what it allows.
+    """Yield what ``strictest_chain`` allows, then what each does, with and without the middle.
 
-    The line also has what the direct cast allows, and below it stand the answers of backends.
-    ``explained`` has the explanation of the same input by each chain, with ``answers``.
+    Documents that say the same share a line, which also has the answers of backends. ``explained``
+    has the explanation of the same input by each chain, with ``answers``.
     """
-    path = " to ".join(chains[0].dtypes)
-    yield f"{path} of {datum_words(chains[0].source, explained[0]['input'])}"
-    without = f"without {' and '.join(chains[0].dtypes[1:-1])}"
-    rows = []
+    first = strictest_chain(chains, explained)
+    decisive = explained[[*chains].index(first)]
+    asked = f"{' to '.join(first.dtypes)} of {given_words(first.source, decisive['input'])}"
+    said = f"{_said(first, decisive)} by {_edition(first)}"
+    if LEVELS.index(decisive["level"]) == 0:
+        said = "no document decides it"
+    direct = either_words(format_named(first.target), decisive["direct"])
+    yield from HEADING.wrap(f"{asked}: {said}; {_without(first)} {direct}")
+    lines: dict[Line, dict[str, list[str]]] = {}
     for chain, found in zip(chains, explained, strict=True):
-        modes = dict.fromkeys(f"{n}:{value}" for step in chain.steps for n, value in step.modes)
         level = "open" if found["level"] == "unspecified" else found["level"]
-        allowed, direct = (
-            _allowed_words(chain.target, found[key]) for key in ("allowed", "direct")
-        )
-        rows.append((" ".join([chain.edition, *modes]), level, allowed, f"{without} {direct}"))
-    for line, chain, found in zip(in_columns(rows), chains, explained, strict=True):
-        yield f"  {line}"
-        for name, answer in _answers_of_roads(found["answers"]):
-            is_code = answer.startswith("0x")
-            yield f"    {datum_words(chain.target, answer) if is_code else answer} from {name}"
+        lines.setdefault(_line(chain, found), {}).setdefault(level, []).append(_edition(chain))
+    for line in sorted(lines, key=lambda each: (strictest(lines[each]), each == LEFT_OPEN)):
+        yield from document_lines(line, lines[line])
+
+
+def _line(chain: Chain, explained: Mapping[str, Any]) -> Line:
+    allowed, direct = (
+        _allowed_words(chain.target, explained[key]) for key in ("allowed", "direct")
+    )
+    answers = [
+        f"{datum_words(chain.target, answer) if answer.startswith('0x') else answer} from {name}"
+        for name, answer in _answers_of_roads(explained["answers"])
+    ]
+    if allowed == direct == ANYTHING and not answers:
+        return LEFT_OPEN
+    return Line(f"{allowed}, {_without(chain)} {direct}", "; ".join(answers))
+
+
+def _without(chain: Chain) -> str:
+    return f"without {' and '.join(chain.dtypes[1:-1])}"
+
+
+def _edition(chain: Chain) -> str:
+    modes = dict.fromkeys(f"{n}:{value}" for step in chain.steps for n, value in step.modes)
+    return " ".join([chain.edition, *modes])
+
+
+def _said(chain: Chain, explained: Mapping[str, Any]) -> str:
+    """Say as values which results a document requires or recommends, or that it decides none."""
+    if LEVELS.index(explained["level"]) == 0:
+        return "left open"
+    allowed = either_words(format_named(chain.target), explained["allowed"])
+    return f"{allowed} is {explained['level']}"
 
 
 def strictest_chain(chains: Sequence[Chain], explained: Sequence[Mapping[str, Any]]) -> Chain:
-    """Return the chain whose explanation has the strictest level; of several the first."""
-    ranks = [LEVELS.index(found["level"]) for found in explained]
-    return chains[ranks.index(max(ranks))]
+    """Return the chain whose explanation has the strictest level; of several a usual one.
+
+    Those of which also the direct cast is decided come first.
+    """
+
+    def rank(at: int) -> tuple[bool, int, bool]:
+        found = explained[at]
+        is_partial = found["direct"] == [ANYTHING]
+        return is_partial, -LEVELS.index(found["level"]), is_foreign(chains[at].id)
+
+    return chains[min(range(len(chains)), key=rank)]
 
 
 def _allowed_words(target: str, allowed: Sequence[str]) -> str:

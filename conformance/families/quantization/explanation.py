@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from conformance.families.cast.pair_comparison import (
+    HEADING,
+    brief_words,
+    either_words,
+    given_words,
+)
 from conformance.families.family import Explained, WrittenQuestion
 from conformance.families.named_tensors import AboutTensors
 from conformance.families.quantization.exact import AllowedCode
@@ -71,7 +78,8 @@ def explain(case: Case, question: WrittenQuestion) -> Explained:
         "allowed": [OPEN] if found.is_open else _words(rules.target, found.codes),
         "weaker": _words(rules.target, found.weaker),
     }
-    return Explained(told, partial(_answer, case, rules, x, by, offset), partial(_lines, rules))
+    answer = partial(_answer, case, rules, x, by, offset)
+    return Explained(told, answer, partial(_lines, rules), partial(_brief, rules, question))
 
 
 def _code(fmt: Format, word: str, what: str) -> int:
@@ -94,7 +102,7 @@ def _answer(case: Case, rules: Formula, x: int, scale: int, zero: int | None) ->
 
 def _lines(rules: Formula, explained: dict[str, Any]) -> Iterator[str]:
     """Yield an explanation with ``answers`` as lines: the steps, then patterns and values."""
-    yield explained["case"]
+    yield from HEADING.wrap(f"{explained['case']} of {_asked(rules, explained)}")
     yield f"  rule      {explained['rule']}, {explained['level']}"
     yield f"  clause    {explained['clause']}"
     for step in explained["steps"]:
@@ -108,9 +116,47 @@ def _lines(rules: Formula, explained: dict[str, Any]) -> Iterator[str]:
     rows += [("allowed", _columns(rules.target, word)) for word in explained["allowed"]]
     rows += [("weaker", _columns(rules.target, word)) for word in explained["weaker"]]
     for name, answer in explained["answers"].items():
-        word = ": ".join(next(iter(answer.items()))) if isinstance(answer, dict) else answer
-        rows.append((name, _columns(rules.target, word)))
+        rows.append((name, _columns(rules.target, _word(answer))))
     yield from aligned_rows(rows)
+
+
+def _brief(rules: Formula, question: WrittenQuestion, explained: dict[str, Any]) -> Iterator[str]:
+    """Yield the result and what backends answer, the rule, and the command that has the steps."""
+    case = explained["case"]
+    answers = (
+        f"{brief_words(rules.target, _word(answer))} from {name}"
+        for name, answer in explained["answers"].items()
+    )
+    by = f"{_asked(rules, explained)} by {case.partition('/')[0]}"
+    pair = f"{rules.source.name} to {rules.target.name}"
+    yield from HEADING.wrap(f"{rules.operation} {pair} of {'; '.join([by, *answers])}")
+    yield f"  rule      {explained['rule']}, {explained['level']}"
+    yield f"  clause    {explained['clause']}"
+    zero = [] if question.zero is None else [f"--zero={question.zero}"]
+    asked = ["castigate", "explain", case, *question.inputs, f"--scale={question.scale}", *zero]
+    backends = [f"--backend={name}" for name in explained["answers"]]
+    yield f"the steps: {shlex.join([*asked, *backends])}"
+
+
+def _asked(rules: Formula, explained: dict[str, Any]) -> str:
+    """Return the element, its scale and zero point as values, and what the document allows."""
+    values = [
+        given_words(rules.source.name, explained["input"]),
+        f"by {given_words(rules.scale.name, explained['scale'])}",
+    ]
+    if explained["zero"] is not None:
+        values.append(f"zero {given_words(zero_format(rules).name, explained['zero'])}")
+    if explained["level"] == "unspecified":
+        said = "left open"
+    else:
+        best, weaker = (either_words(rules.target, explained[key]) for key in ("allowed", "weaker"))
+        said = f"{best} is recommended ({weaker} is allowed)" if weaker else ""
+        said = said or f"{best} is {explained['level']}"
+    return f"{' '.join(values)}: {said}"
+
+
+def _word(answer: Any) -> str:
+    return ": ".join(next(iter(answer.items()))) if isinstance(answer, dict) else str(answer)
 
 
 def _columns(fmt: Format, word: str) -> tuple[str, str, str]:
