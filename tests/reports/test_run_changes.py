@@ -246,7 +246,8 @@ def test_an_edition_that_is_claimed_now_is_no_worse(tmp_path: Path) -> None:
     ]
     [found] = changes_of_runs(*runs, ["ort"])
     assert (found.counts, found.same) == ({}, 1)
-    assert found.notes == ("  1 case as before: only the claimed version of the document is another",)
+    told = "  1 case as before: only the claimed version of the document is another"
+    assert found.notes == (told,)
 
 
 def test_with_another_seed_only_rules_are_compared(tmp_path: Path) -> None:
