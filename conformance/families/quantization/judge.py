@@ -42,7 +42,14 @@ from conformance.judging.answer_digests import AnswerDigester, spread
 from conformance.judging.asking import Ask, ask
 from conformance.judging.subject import Subject
 from conformance.judging.verdicts import answers_none, problem_of, script_of, without_answer
-from oracles.backend.replies import Answered, Declined, NoAnswer, Reply
+from oracles.backend.replies import (
+    Answered,
+    Declined,
+    NoAnswer,
+    Raised,
+    Reply,
+    class_name,
+)
 from oracles.protocol import Bits, Mask
 from reports.counterexample.drawing import datum_with_value
 from reports.grading.divergences import index_of_simplest
@@ -104,7 +111,7 @@ def _judge_static(subject: Subject, case: Case, digester: AnswerDigester) -> Ask
     answered: list[_Answers] = []
     declined: list[str] = []
     lost: list[WrongShape] = []
-    failed: list[tuple[NoAnswer, int]] = []
+    failed: list[tuple[NoAnswer, Given]] = []
     for each, reply in zip(given, replies, strict=True):
         x = each.tensors["x"]
         digester.add(each.tensors, reply)
@@ -116,7 +123,7 @@ def _judge_static(subject: Subject, case: Case, digester: AnswerDigester) -> Ask
             case Declined(text):
                 declined.append(text)
             case missing:
-                failed.append((missing, x.size))
+                failed.append((missing, each))
     if not (answered or lost or failed):
         return Judgement(case.id, subject.name, "unsupported", (Unoffered(declined[0]),))
     rows = [each for each in answered if not each.given.where]
@@ -129,7 +136,7 @@ def _judge_static(subject: Subject, case: Case, digester: AnswerDigester) -> Ask
         elif not wrong:
             wrong += _problems_of_drawn(case, drawn, masks, "met in", _followed(case, drawn))
     if failed and not (wrong or lost):
-        return (yield from without_answer(subject, case, *failed[0]))
+        return (yield from _failed(subject, case, *failed[0]))
     reproduction = (yield from _script(subject, case, answered)) if wrong else ""
     # The script shows the first, which breaks what is required if anything does.
     shown = [replace(each, script=reproduction) for each in wrong[:1]]
@@ -147,6 +154,25 @@ def _judge_static(subject: Subject, case: Case, digester: AnswerDigester) -> Ask
         open_inputs=sum(int(np.count_nonzero(each.graded.is_open)) for each in answered),
         reproduction=reproduction,
     )
+
+
+def _failed(subject: Subject, case: Case, missing: NoAnswer, given: Given) -> Ask[Judgement]:
+    """Return the judgement on a case whose first request without an answer is ``given``.
+
+    If that raised an error, a script shows it on the simplest number that is asked.
+    """
+    x = given.tensors["x"]
+    found = yield from without_answer(subject, case, missing, x.size)
+    if not isinstance(missing, Raised):
+        return found
+    elements = _in_a_row(given)
+    at = index_of_simplest(formula(case).source, elements.x, np.ones(x.size, bool))
+    [element] = elements.at(np.array([at]))
+    one = AboutTensors(case, tensors_of_element(case, *element))
+    alone = yield from ask(one)
+    if isinstance(alone, Raised) and class_name(alone.error) == class_name(missing.error):
+        return replace(found, reproduction=(yield from script_of(subject, one)))
+    return found
 
 
 def _wrong_shape(case: Case, x: Bits, answer: Bits) -> WrongShape:

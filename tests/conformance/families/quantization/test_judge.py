@@ -24,6 +24,7 @@ from reports.problems import WrongShape, WrongTensor
 from specs.cases import Case
 from specs.formats import format_named
 from specs.selection import case_named
+from tests.conformance import feeding
 from tests.conformance.feeding import Answer, judged, planted
 
 Tensors = Mapping[str, np.ndarray]
@@ -662,6 +663,21 @@ def test_an_error_is_one() -> None:
 
     assert judge(TENSOR, broken).verdict == "error"
     assert judge(DYNAMIC, broken).verdict == "error"
+
+
+def test_an_error_has_a_script_for_one_number() -> None:
+    shown: list[np.ndarray] = []
+
+    def broken(case: Case, tensors: Tensors) -> Mapping[str, Any]:
+        raise ValueError("no")
+
+    def script(case: Case, tensors: Tensors) -> str:
+        shown.append(tensors["x"])
+        return "print()"
+
+    found = judged(TENSOR, feeding.answering(quantize=broken, reproduce_quantize=script))
+    assert (found.verdict, found.reproduction) == ("error", "print()")
+    assert [each.size for each in shown] == [1]
 
 
 def test_an_error_hides_no_wrong_answer_of_another_request() -> None:
