@@ -151,6 +151,8 @@ def test_other_answers_that_are_allowed_are_otherwise(tmp_path: Path) -> None:
         (raising(ValueError("no")), one_fault(IDS, GOOD), "better"),
         (raising(ValueError("no")), raising(ValueError("No.")), None),
         (raising(ValueError("no")), raising(TypeError("no")), "otherwise"),
+        (raising(ValueError("no")), raising(Unsupported("no")), "otherwise"),
+        (raising(Unsupported("no")), raising(ValueError("no")), "worse"),
     ],
 )
 def test_cases_without_answers_are_told_apart(
@@ -158,6 +160,20 @@ def test_cases_without_answers_are_told_apart(
 ) -> None:
     found = changes(tmp_path, before, now, TWO)
     assert found.counts == ({kind: len(TWO)} if kind else {})
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "kind"),
+    [
+        (raising(TypeError("no")), raising(Unsupported("no")), "otherwise"),
+        (raising(Unsupported("no")), raising(TypeError("no")), "otherwise"),
+    ],
+)
+def test_a_refusal_that_a_document_wants_is_no_answer_that_is_lost(
+    tmp_path: Path, before: Answer, now: Answer, kind: ChangeKind
+) -> None:
+    cases = cases_of("numpy-astype:2.4/float64/int8/casting:no")
+    assert changes(tmp_path, before, now, cases).counts == {kind: 1}
 
 
 @pytest.mark.parametrize("verdict", VERDICTS)
@@ -245,7 +261,7 @@ def test_an_edition_that_is_claimed_now_is_no_worse(tmp_path: Path) -> None:
         for each in (replace(wrong, verdict="differs"), wrong)
     ]
     [found] = changes_of_runs(*runs, ["ort"])
-    assert (found.counts, found.same) == ({}, 1)
+    assert found.counts == {}
     told = "  1 case as before: only the claimed version of the document is another"
     assert found.notes == (told,)
 

@@ -7,6 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from conformance.extras.releases.environments import Environments
+from conformance.extras.releases.upgrade import _earlier_run
+from conformance.running.run import RunRequest
+from reports.ledger.version_spans import public_version
+from reports.run_store.open_run import open_run
+from specs.errors import CastigateError
 from tests.conformance.processes import castigate
 
 NARROW = ("--document=onnx-cast:25", "--source=uint8", "--target=bool")
@@ -73,6 +79,28 @@ def test_a_run_without_common_cases_exits_with_three(before: str, tmp_path: Path
         "upgrade", faulty(tmp_path, "Right"), f"--baseline={before}", "--document=pypto-cast:0.2"
     )
     assert code == 3, printed
+
+
+def test_the_run_of_an_earlier_release_is_kept(before: str, tmp_path: Path) -> None:
+    """No other Python is asked for; a run of another release is not taken for it."""
+    store = open_run(before)
+    [backend] = store.record.backends
+    request = RunRequest((backend.name,), store.record.selection)
+    nowhere = Environments("reference", tmp_path / "environments")
+    kept = _earlier_run(request, nowhere, public_version(backend.version), before, 1)
+    assert kept.record == store.record
+    with pytest.raises(CastigateError, match="has no releases in a package index"):
+        _earlier_run(request, nowhere, "0.0.1", before, 1)
+
+
+def test_what_cannot_be_loaded_is_told_before_anything_runs(before: str, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    (tmp_path / "a.py").write_text("class A:\n    def __init__(self): raise ValueError('no')\n")
+    backend = f"--backend={tmp_path}/a.py:A"
+    code, printed, err = castigate("upgrade", backend, f"--baseline={before}", f"--out={out}")
+    assert (code, printed) == (2, "")
+    assert "ValueError: no" in err
+    assert not out.exists()
 
 
 @pytest.mark.parametrize(
