@@ -16,10 +16,12 @@ from reports.changes.change import Changes
 from reports.changes.of_runs import changes_of_runs
 from reports.changes.words import screen
 from reports.counterexample.drawing import datum_text
+from reports.findings.finding_text import counted
 from reports.grading.allowed_answers import Expectations
 from reports.outputs.backend_comparison import CaseComparison, Difference, compare_answers
 from reports.problems import ShownDatum
 from reports.run_store.open_run import CaseRow, RunAnswers, open_run
+from reports.run_store.record import edited_texts
 from reports.run_store.store import RunStore
 from specs.cases import Case
 from specs.errors import CastigateError
@@ -87,11 +89,20 @@ def diff_command(
 ) -> None:
     """Show where two runs, or two backends of one run, differ: inputs, answers, who is right.
 
-    Verdicts are compared, and the answers that a run stores: those to the inputs of tier quick.
+    Verdicts are compared, and the answers that a run stores: those to the inputs of tier quick. A
+    document of your own may have been edited between the runs.
     The exit code is 0 where nothing differs, 1 where something does, 3 where no case is in both.
     """
-    sides = _sides([open_run(run) for run in runs], backend or [])
-    comparisons = [_compare_sides(one, other) for one, other in sides]
+    # The last run first: its documents are those by which cases of an edited one are compared.
+    stores = [open_run(run, allows_edited=bool(at)) for at, run in enumerate(reversed(runs))]
+    stores.reverse()
+    comparisons = [_compare_sides(*sides) for sides in _sides(stores, backend or [])]
+    if not as_json:
+        for name in edited_texts(stores[0].record, stores[-1].record):
+            typer.echo(
+                f"{name} was edited between the runs; answers are compared by the text of "
+                f"{stores[-1].folder.display_name}"
+            )
     for comparison in comparisons:
         if as_json:
             for line in _json_lines(comparison):
@@ -281,14 +292,14 @@ def _print_comparison(comparison: Comparison) -> None:
             table.add_row(*numbers, f"{fields['case']}{more}", right, fields["rule"], instance)
         console.print(table)
     for (before, after), cases in comparison.changed.items():
-        typer.echo(f"{before} here, {after} there: {len(cases)} cases, {cases[0]} the first")
+        typer.echo(f"{before} here, {after} there: {counted(len(cases), 'case')}, {cases[0]} the first")
     if comparison.changes is not None:
         for line in screen([comparison.changes]):
             typer.echo(line)
     differing = sum(1 + shared.other_cases for shared in comparison.differences)
     changed = sum(map(len, comparison.changed.values()))
     typer.echo(
-        f"{one} and {other}: {comparison.shared:,} cases asked of both, "
-        f"{comparison.answered:,} with answers kept, {differing:,} differences of answers, "
-        f"{changed:,} of verdicts"
+        f"{one} and {other}: {counted(comparison.shared, 'case')} asked of both, "
+        f"{comparison.answered:,} with answers kept, "
+        f"{counted(differing, 'difference')} of answers, {changed:,} of verdicts"
     )

@@ -21,7 +21,7 @@ from reports.changes.change import (
 )
 from reports.findings.cells import Cell, CellKey
 from reports.findings.finding import ExplainedCase, Finding, Findings
-from reports.findings.finding_text import datum_words, share_words, shortened
+from reports.findings.finding_text import counted, datum_words, share_words, shortened
 from reports.findings.read_findings import read_cells, read_checks, read_findings
 from reports.grading.allowed_answers import Expectations
 from reports.judgement import FAILING
@@ -83,6 +83,8 @@ class ChangedCells:
     pairs: dict[CellKey, tuple[Cell, Cell]] = field(default_factory=dict)
     same: dict[str, int] = field(default_factory=dict)
     """By backend."""
+    have_cases: set[str] = field(default_factory=set)
+    """The backends of which a case, not only a check on a pair, is in both runs."""
 
     def add(self, before: Cell) -> None:
         """Compare a result with that of now, unless one of the runs did not ask the case."""
@@ -90,6 +92,8 @@ class ChangedCells:
         now = self.now.get(key)
         if now is None or "not-run" in (before.verdict, now.verdict):
             return
+        if not before.check:
+            self.have_cases.add(before.backend)
         if self._state(before) == self._state(now):
             self.same[before.backend] = self.same.get(before.backend, 0) + 1
         else:
@@ -145,7 +149,14 @@ def describe_changes(
         ]
         before, now = (each[backend] for each in versions)
         since = f"since {before if before != now else 'the previous run'}"
-        yield Changes(backend, now, since, grouped(changes), changed.same.get(backend, 0))
+        yield Changes(
+            backend,
+            now,
+            since,
+            grouped(changes),
+            changed.same.get(backend, 0),
+            has_cases=backend in changed.have_cases,
+        )
 
 
 Shares = Mapping[str, Sequence[tuple[Finding, ExplainedCase]]]
@@ -277,7 +288,11 @@ class _CellPair:
             and first.got != second.got
         ):
             return Example(case, first.given, first.got, second.got)
-        return Example(case, "", _outcome(self.before, old), _outcome(self.now, new))
+        before, now = _outcome(self.before, old), _outcome(self.now, new)
+        if before == now and self.before.wrong != self.now.wrong:
+            counts = (each.wrong for each in (self.before, self.now))
+            before, now = (counted(count, "wrong input") for count in counts)
+        return Example(case, "", before, now)
 
 
 def _answers(cell: Cell) -> tuple[object, ...] | None:

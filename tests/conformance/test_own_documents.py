@@ -96,6 +96,33 @@ def test_a_run_judges_by_a_file_and_keeps_it(folder: Path) -> None:
     assert err.count("\n") == 1
 
 
+def test_diff_compares_runs_of_two_texts_of_a_document(folder: Path) -> None:
+    asked = ("run", "--backend=stack.py:Clamps", "--document=mine.yaml:2", "--jobs=1")
+    for name, words in {
+        "FIRST": {},
+        "SECOND": {"toward-zero": "nearest-even"},
+        "THIRD": {"our-cast": "another-cast"},
+    }.items():
+        text = CLAMPS
+        for old, new in words.items():
+            text = text.replace(old, new)
+        (folder / "mine.yaml").write_text(text)
+        castigate(folder, *asked, f"--out={name}")
+    code, out, err = castigate(folder, "diff", "FIRST", "SECOND")
+    assert (code, err) == (1, "")
+    first, *_, last = out.splitlines()
+    assert first.startswith("our-cast was edited between the runs; ")
+    assert first.endswith(" by the text of SECOND")
+    assert "since stack.py:Clamps of FIRST: 2 worse, " in " ".join(out.split())
+    assert last.endswith("2 with answers kept, 0 differences of answers, 2 of verdicts")
+    code, out, err = castigate(folder, "report", "FIRST", "SECOND", "--out", "REPORT")
+    assert (code, err, "2 worse" in out) == (0, "", True)
+    code, out, err = castigate(folder, "diff", "FIRST", "THIRD")
+    assert (code, err) == (3, "")
+    assert "FIRST: no case in common, " in " ".join(out.split())
+    assert "nothing changed" not in out
+
+
 def test_a_version_may_stand_behind_the_file(folder: Path) -> None:
     code, out, _ = castigate(folder, "specs", "mine.yaml:1")
     assert code == 0
