@@ -292,7 +292,9 @@ def _print_comparison(comparison: Comparison) -> None:
             table.add_row(*numbers, f"{fields['case']}{more}", right, fields["rule"], instance)
         console.print(table)
     for (before, after), cases in comparison.changed.items():
-        typer.echo(f"{before} here, {after} there: {counted(len(cases), 'case')}, {cases[0]} the first")
+        typer.echo(
+            f"{before} here, {after} there: {counted(len(cases), 'case')}, {cases[0]} the first"
+        )
     if comparison.changes is not None:
         for line in screen([comparison.changes]):
             typer.echo(line)
