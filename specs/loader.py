@@ -17,7 +17,7 @@ from specs.errors import CastigateError
 from specs.formats import FORMATS_FILE, SMALL_FLOATS_FILE, either
 from specs.house_rules import HouseRules, known_rules
 from specs.model.document import DocumentEntry
-from specs.model.document_checks import document_errors
+from specs.model.document_checks import document_errors, raw_errors
 from specs.model.strict_model import explain_validation_error
 from specs.model.yaml_file import YamlFile, check_cached, parse_yaml, read_yaml
 
@@ -250,6 +250,8 @@ def load_document(path: Path) -> Document:
 def _checked(source: YamlFile) -> Document:
     if not isinstance(source.data, dict):
         raise source.error((), "a document is a mapping that begins with `document: NAME`")
+    for location, message in raw_errors(source.data):
+        raise source.error(location, message)
     try:
         entry = DocumentEntry.model_validate(source.data)
     except ValidationError as error:
