@@ -329,14 +329,14 @@ def raw_errors(data: Mapping[str, Any]) -> Errors:
     for name, version in _entries(data, "versions"):
         if not isinstance(version.get("pairs", ""), str):
             message = "`pairs` is the name of a group: write `pairs: NAME`, and"
-            example = "`pair-groups: {NAME: {float32: [int8]}}` beside `versions`"
-            yield ("versions", name, "pairs"), f"{message} {example}"
+            group = "`pair-groups: {NAME: {float32: [int8]}}` beside `versions`"
+            yield ("versions", name, "pairs"), f"{message} {group}"
     for name, rule in _entries(data, "rules"):
         yield from _numbers(("rules", name, "then"), rule.get("then"))
         if isinstance(table := rule.get("table"), dict):
             yield from _numbers(("rules", name, "table", "rows"), table.get("rows"))
-    for name, example in _entries(data, "examples"):
-        yield from _numbers(("examples", name, "table"), example.get("table"))
+    for name, worked in _entries(data, "examples"):
+        yield from _numbers(("examples", name, "table"), worked.get("table"))
 
 
 def _entries(data: Mapping[str, Any], section: str) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -46,9 +46,9 @@ def explain_validation_error(
         message = f"unknown key {quoted(key)}{f'; {hint.rstrip()}' if hint else ''}"
     elif detail["type"] == "literal_error":
         key, value = _key_of(location), str(detail["input"])
-        message = f"{quoted(key)} is {quoted(value)}; write {detail['ctx']['expected']}"
+        message = f"{quoted(key)} is {quoted(value)}: {message}"
     elif detail["type"] != "value_error" and (key := _key_of(location)):
-        message = f"{quoted(key)}: {message[0].lower()}{message[1:]}"
+        message = f"{quoted(key)}: {message}"
     return location, message
 
 
@@ -61,14 +61,15 @@ def _keys_beside(file: YamlFile, location: Location) -> set[str]:
 
     They are those of the model that has most of the mapping's keys.
     """
-    mapping = file.data
+    data = file.data
     for step in location[:-1]:
-        mapping = mapping[step]
+        data = data[step]
+    mapping = frozenset[str](data)
     models = [
         {field.alias or name for name, field in each.model_fields.items()}
         for each in _every_model(StrictModel)
     ]
-    return max(models, key=lambda keys: len(keys & mapping.keys())) - mapping.keys()
+    return max(models, key=lambda keys: len(keys & mapping)) - mapping
 
 
 def _every_model(model: type[StrictModel]) -> Iterator[type[StrictModel]]:

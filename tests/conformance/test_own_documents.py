@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -141,6 +142,51 @@ def test_explain_takes_a_file(folder: Path) -> None:
     assert [each["allowed"] for each in found] == [["0x7f"], ["0x00"]]
 
 
+def test_commands_that_take_cases_know_a_file(folder: Path) -> None:
+    code, out, err = castigate(folder, "inputs", "--json", "mine.yaml:2/float16/int8")
+    assert (code, err) == (0, "")
+    assert json.loads(out.splitlines()[0])["case"] == "our-cast:2/float16/int8"
+    answer = {"case": "our-cast:2/float16/int8", "input": "300", "output": "0x00"}
+    (folder / "answers.jsonl").write_text(json.dumps(answer))
+    code, out, _ = castigate(folder, "judge", "answers.jsonl", "--document=mine.yaml", "--json")
+    assert (code, json.loads(out)["verdict"]) == (1, "violates")
+    np.savez(folder / "model.npz", w=np.array([1.5, 500], np.float32))
+    text = CLAMPS.replace("to: [int8]", "to: [float8e4m3fn]").replace(
+        "to: int8", "to: float8e4m3fn"
+    )
+    (folder / "mine.yaml").write_text(text)
+    asked = ("--to=e4m3fn", "--document=mine.yaml", "--backend=ml_dtypes")
+    code, out, err = castigate(folder, "check", "model.npz", *asked)
+    assert (code, err, "our-cast:2" in out) == (1, "", True)
+
+
+OPEN = CLAMPS.replace("nan: zero", "nan: unspecified")
+RULES = """\
+rules: ours
+title: A choice of ours
+text: Ours.
+documents: [our-cast]
+choices:
+  nan-is-zero: {clause: zero, when: {from: [float32], to: [int8]}, then: {nan: zero}}
+"""
+
+
+def test_hints_name_the_files_and_run_as_they_stand(folder: Path) -> None:
+    (folder / "mine.yaml").write_text(OPEN)
+    (folder / "ours.yaml").write_text(RULES)
+    code, out, err = castigate(folder, "rules", "ours.yaml", "--document=mine.yaml")
+    assert (code, err, "  our-cast+ours: 2 cases" in out) == (0, "", True)
+    _, out, _ = castigate(
+        folder, "explain", "mine.yaml", "fp32", "int8", "nan", "--rules=ours.yaml"
+    )
+    hint = out.splitlines()[-1].partition(": castigate ")[2]
+    assert hint == "explain mine.yaml:2/float32/int8 nan --rules ours.yaml"
+    code, out, err = castigate(folder, *shlex.split(hint))
+    assert (code, err, "ours.nan-is-zero" in out) == (0, "", True)
+    _, _, err = castigate(folder, "explain", "mine.yaml", "fp32", "int16", "1")
+    assert err.endswith("; castigate specs mine.yaml lists its cases\n")
+
+
 @pytest.mark.parametrize(
     ("name", "content", "says"),
     [
@@ -177,3 +223,5 @@ def test_python_takes_a_file(folder: Path) -> None:
     answers = np.array([127, -128, 7], np.int8)
     given = np.array([300, -300, np.nan], np.float32)
     assert castigate.judge(given, answers, document=path).wrong == 1
+    [case] = castigate.explain(300, "fp32", "int8", document=path).cases
+    assert case.id == "our-cast:2/float32/int8"
