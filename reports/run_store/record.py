@@ -173,6 +173,12 @@ class RunRecord(StrictModel):
             raise ValueError("a complete run has an end and an exit code")
         return self
 
+    @property
+    def selects_only_own_documents(self) -> bool:
+        """Whether all documents of the run are the user's own, of which no ledger knows."""
+        names = [re.split("[:+]", name)[0] for name in self.selection.documents]
+        return bool(names) and all(name in self.own_documents for name in names)
+
 
 def current_time() -> datetime:
     """Return the time to the second, or that of ``SOURCE_DATE_EPOCH``.

@@ -133,6 +133,20 @@ def test_a_version_may_stand_behind_the_file(folder: Path) -> None:
     assert (code, err) == (2, "castigate: our-cast has no version `3`; it has 1, 2\n")
 
 
+def test_house_rules_that_decide_no_listed_pair_are_refused(folder: Path) -> None:
+    pairs = "pair-groups: {some: {float16: [int8]}}\nversions:\n  1: {pairs: some, from: [float32"
+    (folder / "mine.yaml").write_text(
+        CLAMPS.replace("versions:\n  1: {from: [float32", f"{pairs}, float16").partition("  2:")[0]
+        + CLAMPS[CLAMPS.index("\nrules:") :]
+    )
+    (folder / "ours.yaml").write_text(RULES)
+    code, _, err = castigate(
+        folder, "run", "--backend=numpy", "--document=mine.yaml", "--rules=ours.yaml", "--out=RUN"
+    )
+    assert (code, err.count("\n")) == (2, 1)
+    assert "castigate: the house rules ours decide no pair that our-cast lists; " in err
+
+
 def test_explain_takes_a_file(folder: Path) -> None:
     code, out, err = castigate(
         folder, "explain", "mine.yaml", "fp32", "int8", "300", "nan", "--json"

@@ -175,7 +175,7 @@ def conflict_lines(case: Case, rules: Iterable[str]) -> Iterator[str]:
     for name in dict.fromkeys(rules):
         entry = documents()[case.document].entry.rules.get(name)
         for each in entry.conflict if entry is not None else ():
-            told = f"{name}, with {each.with_}, about {each.about}; taken: {each.taken}"
+            told = f"{name} and {each.with_}: {each.about}; taken: {each.taken}"
             yield from CONFLICT.wrap(told)
 
 
