@@ -126,8 +126,8 @@ def _waiting_for_turns(subject: Subject, cases: Sequence[Case]) -> dict[Case, Ca
     """Return the cases that this seed does not ask, each with the case that it repeats.
 
     Of cases that repeat each other, one is asked with every seed: first of all one that the backend
-    claims, then one of the document that the others follow, then one of its newest version. An
-    example of a page repeats none.
+    claims, then one of the document that the others follow, then one of its newest version. So are
+    those of a version that the user named. An example of a page repeats none.
     """
     settings = subject.settings
     if not settings.has_turns:
@@ -143,7 +143,9 @@ def _waiting_for_turns(subject: Subject, cases: Sequence[Case]) -> dict[Case, Ca
         later |= {
             case: leading
             for case in group
-            if case != leading and (_turn(case) - settings.seed) % TURNS
+            if case != leading
+            and f"{case.document}:{case.version}" not in settings.asked_for
+            and (_turn(case) - settings.seed) % TURNS
         }
     return later
 

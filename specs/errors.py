@@ -53,6 +53,16 @@ def closest(word: str, known: Iterable[str]) -> str | None:
     return matches[0] if matches else None
 
 
+def unknown_word(noun: str, word: str, known: Iterable[str], more: str = "") -> str:
+    """Return an error about a word: what was meant or, if none is similar, all that it can be.
+
+    ``more`` says what else it can be.
+    """
+    known = [*known]
+    hint = did_you_mean(word, known) or f"write one of {', '.join(known)}"
+    return f"unknown {noun} {quoted(word)}; {hint.rstrip()}{more}"
+
+
 def require_regular(path: str | Path) -> None:
     """Raise CastigateError if a pipe, a socket or a device is at a path: reading one may never end.
 

@@ -15,9 +15,9 @@ from pydantic import ValidationError
 from specs.cases import JOINT
 from specs.errors import CastigateError
 from specs.formats import FORMATS_FILE, SMALL_FLOATS_FILE, either
-from specs.house_rules import HouseRules, known_rules
+from specs.house_rules import HouseRules, known_rules, shipped_rules
 from specs.model.document import DocumentEntry
-from specs.model.document_checks import document_errors
+from specs.model.document_checks import document_errors, raw_errors
 from specs.model.strict_model import explain_validation_error
 from specs.model.yaml_file import YamlFile, check_cached, parse_yaml, read_yaml
 
@@ -28,6 +28,8 @@ YARDSTICK_COMMANDS = {"small-floats": "codec", "checked-cast": "docket"}
 """The command that judges by a yardstick, for those that are not for chains."""
 MOST_NEAR, CUTOFF = 3, 0.5
 """How many documents an error suggests, and how similar they are at least to the wrong name."""
+OF_A_RUN = Path("document.yaml")
+"""The path by which errors name a user's own document that is read from a run, not from a file."""
 OWN_FILE = re.compile(r"(?P<path>.*\.ya?ml)(?::(?P<version>.*))?", re.IGNORECASE)
 """Matches the path of a user's own document, and a version behind it."""
 
@@ -216,6 +218,23 @@ def document_word(word: str) -> str:
     return f"{document.name}:{found['version']}" if found["version"] else document.name
 
 
+def typed_name(name: str) -> list[str]:
+    """Return the words by which a command takes a document or a case id of this process.
+
+    A document and house rules of a user are named by their files, as far as these are known.
+    """
+    edition, colon, rest = name.partition(":")
+    page, joint, rules = edition.partition(JOINT)
+    house = known_rules().get(rules)
+    options = []
+    if house is not None and rules not in shipped_rules():
+        joint, rules, options = "", "", ["--rules", str(house.source.path)]
+    own = documents().own.get(page)
+    if own is not None and own.source.path != OF_A_RUN:
+        page = str(own.source.path)
+    return [f"{page}{joint}{rules}{colon}{rest}", *options]
+
+
 def register_document(document: Document) -> None:
     """Register a user's own document; raise CastigateError if another one has its name."""
     known = documents()
@@ -231,7 +250,7 @@ def know_document(content: str) -> None:
 
     Raise CastigateError if the text is invalid, or if another document has the name in it.
     """
-    document = _checked(parse_yaml(Path("document.yaml"), content))
+    document = _checked(parse_yaml(OF_A_RUN, content))
     register_document(replace(document, content=content))
 
 
@@ -250,6 +269,8 @@ def load_document(path: Path) -> Document:
 def _checked(source: YamlFile) -> Document:
     if not isinstance(source.data, dict):
         raise source.error((), "a document is a mapping that begins with `document: NAME`")
+    for location, message in raw_errors(source.data):
+        raise source.error(location, message)
     try:
         entry = DocumentEntry.model_validate(source.data)
     except ValidationError as error:

@@ -20,7 +20,7 @@ from specs.case_rules import case_rules
 from specs.cases import Case, parse_shape
 from specs.errors import CastigateError, DocumentError, closest
 from specs.formats import dtype_spelled, dtypes_spelled, either, refuse_rounded_operands
-from specs.loader import document_and_version, document_named, documents, yardsticks
+from specs.loader import document_and_version, document_named, documents, typed_name, yardsticks
 from specs.operations import is_cast
 from specs.outcomes import Anything
 from specs.ruling import ruling
@@ -223,7 +223,8 @@ def case_meant(document: str, parts: Sequence[str]) -> Case:
     if version:
         return case_named(asked)
     raise CastigateError(
-        f"{document} lists no pair {source} to {target}; castigate specs {document} lists its cases"
+        f"{document} lists no pair {source} to {target}; castigate specs {typed_name(document)[0]}"
+        " lists its cases"
     )
 
 

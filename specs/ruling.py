@@ -13,7 +13,7 @@ from typing import TypeVar
 from specs.branches import AnswerDue, Branch, Ruling
 from specs.cases import Case
 from specs.editions import Edition, edition
-from specs.errors import CastigateError, DocumentError
+from specs.errors import CastigateError, DocumentError, Location
 from specs.formats import Format, format_named
 from specs.loader import Document, document_named
 from specs.model.document import (
@@ -138,14 +138,14 @@ def _branches(
     for name, rule in rules:
         if rule.then == ANSWER:
             continue
-        for input_class, cell in _cells(version, rule, case):
+        for place, input_class, cell in _cells(version, rule, case):
             if not _occurs(input_class, case.source):
                 continue
             try:
                 yield _branch(name, rule, input_class, cell, target)
             except DocumentError as error:
-                message = f"{case.id}: {error}"
-                raise version.document.source.error(("rules", name), message) from None
+                message = f"{case.id}: `{place[-1]}`: {error}"
+                raise version.document.source.error(("rules", name, *place), message) from None
 
 
 @cache
@@ -155,17 +155,19 @@ def _occurs(input_class: str, source: str) -> bool:
     )
 
 
-def _cells(version: Edition, rule: RuleEntry, case: Case) -> Iterator[tuple[str, TableCell]]:
-    """Yield the input classes of a rule with their outcomes.
+def _cells(
+    version: Edition, rule: RuleEntry, case: Case
+) -> Iterator[tuple[Location, str, TableCell]]:
+    """Yield the input classes of a rule with their outcomes, after their places in the rule.
 
     Of a table they are those in the case's column, if it has one.
     """
     table = rule.table
     if table is None:
         if isinstance(rule.then, dict):
-            yield from rule.then.items()
+            yield from ((("then", word), word, cell) for word, cell in rule.then.items())
         else:
-            yield OTHERWISE, rule.then or "unspecified"
+            yield ("then",), OTHERWISE, rule.then or "unspecified"
         return
     mode = {"to": case.target, **case.mode}
     column = [mode.get(name, ABSENT) for name in table.columns]
@@ -173,7 +175,15 @@ def _cells(version: Edition, rule: RuleEntry, case: Case) -> Iterator[tuple[str,
         return
     index = table.x.index(column)
     for row, cells in table.rows.items():
-        yield version.row_class(table, row), cells[index] if isinstance(cells, list) else cells
+        cell = cells[index] if isinstance(cells, list) else cells
+        yield ("table", "rows", row), version.row_class(table, row), cell
+
+
+def _place(document: Document, case: Case, branch: Branch) -> Location:
+    """Return the place in its rule of the outcome that a branch has."""
+    version, rule = edition(document, case.version), document.entry.rules[branch.rule]
+    cells = _cells(version, rule, case)
+    return next(place for place, input_class, _ in cells if input_class == branch.input_class)
 
 
 def _branch(
@@ -243,7 +253,13 @@ def _prove(document: Document, case: Case, branches: list[Branch]) -> Ruling:
     source, target = format_named(case.source), format_named(case.target)
     error = partial(_error, document)
     if not branches:
-        raise document.source.error(("rules",), f"gap: no rule applies to {case.id}")
+        is_listed = (case.source, case.target) in edition(document, case.version).listed
+        advice = (
+            "add a rule whose `when` holds there"
+            if is_listed
+            else "the version does not list this pair; add a rule with `when: {pair: unlisted}`"
+        )
+        raise document.source.error(("rules",), f"gap: no rule applies to {case.id}; {advice}")
     classes = tuple(branch.input_class for branch in branches)
     partition = partition_atoms(source, target, classes)
     if partition.overlap is not None:
@@ -254,12 +270,17 @@ def _prove(document: Document, case: Case, branches: list[Branch]) -> Ruling:
     if partition.gap is not None:
         named = ", ".join(sorted({branch.rule for branch in branches}))
         message = f"gap: {case.id}: no rule takes {partition.gap} (rules here: {named})"
+        message = f"{message}; add its class, or `otherwise`, to one of these"
         raise error(branches[0], message)
     for branch, taken in zip(branches, partition.atoms_of, strict=True):
         atom = first_impossible(branch.outcome, taken, source, target)
         if atom is not None:
-            message = f"the outcome of `{branch.input_class}` is impossible for {atom}"
-            raise error(branch, f"{case.id}: {message}")
+            place = _place(document, case, branch)
+            message = f"the outcome of `{place[-1]}` is impossible for {atom}"
+            if place == ("then",):
+                message = f"{message}; give each input class its own outcome"
+            location = ("rules", branch.rule, *place)
+            raise document.source.error(location, f"{case.id}: {message}")
     if not _may_refuse_some(document, source, target) and (
         len({isinstance(branch.outcome, Rejected) for branch in branches}) > 1
     ):

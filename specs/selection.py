@@ -11,7 +11,7 @@ from specs.editions import Edition, edition, editions
 from specs.errors import CastigateError, closest, did_you_mean
 from specs.formats import every_format, formats
 from specs.house_rules import HouseRules, rules_named
-from specs.loader import document_and_version, document_named, documents
+from specs.loader import document_and_version, document_named, documents, typed_name
 
 
 def select(names: Iterable[str]) -> list[Case]:
@@ -51,7 +51,7 @@ def with_house_rules(named: Sequence[str], words: Sequence[str]) -> tuple[str, .
     """Return the documents ``named``, and each again with the house rules in ``words`` for it.
 
     If none is named, return only documents with house rules: all that the rules are for. Raise
-    CastigateError if house rules are invalid, or for none of the documents named.
+    CastigateError if house rules are invalid, for none of the documents named, or for no pair.
     """
     found = list(named)
     for word in words:
@@ -60,7 +60,13 @@ def with_house_rules(named: Sequence[str], words: Sequence[str]) -> tuple[str, .
             versions = [each.partition(":") for each in named]
             asked = [colon + version for name, colon, version in versions if name == document]
             for version in asked if named else [""]:
-                found.append(f"{document}{JOINT}{rules.name}{version}")
+                name = f"{document}{JOINT}{rules.name}{version}"
+                if not any(any(each.pairs()) for each in _editions([name])):
+                    raise CastigateError(
+                        f"the house rules {rules.name} decide no pair that {document}{version} "
+                        f"lists; castigate specs {typed_name(document)[0]} shows which it has"
+                    )
+                found.append(name)
         if len(found) == before:
             raise CastigateError(
                 f"the house rules {rules.name} are for {', '.join(rules.entry.documents)}; "

@@ -45,7 +45,7 @@ from specs.calls import SHAPE
 from specs.cases import Case, format_shape
 from specs.errors import CastigateError
 from specs.formats import Format, every_format
-from specs.loader import document_and_version, documents
+from specs.loader import document_and_version, document_word, documents
 from specs.questions import read_question
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def explain(
     else:
         pattern = patterns_of(form, [value], "value")[0]
         word = datum_text(form, datum_of(pattern))
-    words = [*([document] if document else []), form.name, end.name]
+    words = [*([document_word(document)] if document else []), form.name, end.name]
     cases = tuple(read_question(words).cases)
     named = [*backends] or outdated()
     with ExitStack() as stack:
@@ -132,7 +132,7 @@ def bitcast(
     form, end = format_of(source), format_of(target)
     given = patterns_of(form, values, "values")
     if document is not None:
-        known, version = document_and_version(document)
+        known, version = document_and_version(document_word(document))
         edition = f"{known.name}:{version or list(known.entry.versions)[-1]}"
         if known.entry.operation not in SHAPED_TENSORS:
             raise CastigateError(f"{document} is no document of bitcasts; castigate.cast takes it")

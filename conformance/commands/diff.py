@@ -29,6 +29,7 @@ from reports.judgement import NO_ANSWER, NOT_RUN, AnswerDigest
 from reports.outputs.backend_comparison import CaseComparison, Difference, compare_answers
 from reports.problems import ShownDatum
 from reports.run_store.open_run import CaseRow, RunAnswers, open_run, read_digests
+from reports.run_store.record import edited_texts
 from reports.run_store.store import RunStore
 from specs.cases import Case
 from specs.errors import CastigateError
@@ -130,11 +131,19 @@ def diff_command(
     """Show where two runs, or two backends of one run, differ: inputs, answers, who is right.
 
     Verdicts are compared, and the answers to the inputs of tier quick: those to casts one by one,
-    all others by their digests.
+    all others by their digests. A document of your own may have been edited between the runs.
     The exit code is 0 where nothing differs, 1 where something does, 3 where no case is in both.
     """
-    sides = _sides([open_run(run) for run in runs], backend or [])
-    comparisons = [_compare_sides(one, other) for one, other in sides]
+    # The last run first: its documents are those by which cases of an edited one are compared.
+    stores = [open_run(run, allows_edited=bool(at)) for at, run in enumerate(reversed(runs))]
+    stores.reverse()
+    comparisons = [_compare_sides(*sides) for sides in _sides(stores, backend or [])]
+    if not as_json:
+        for name in edited_texts(stores[0].record, stores[-1].record):
+            typer.echo(
+                f"{name} was edited between the runs; answers are compared by the text of "
+                f"{stores[-1].folder.display_name}"
+            )
     for comparison in comparisons:
         if as_json:
             for line in _json_lines(comparison):
@@ -370,7 +379,9 @@ def _print_comparison(comparison: Comparison) -> None:
             table.add_row(*numbers, f"{fields['case']}{more}", right, fields["rule"], instance)
         console.print(table)
     for (before, after), cases in comparison.changed.items():
-        typer.echo(f"{before} here, {after} there: {len(cases)} cases, {cases[0]} the first")
+        typer.echo(
+            f"{before} here, {after} there: {counted(len(cases), 'case')}, {cases[0]} the first"
+        )
     for each in comparison.operations:
         for text in _operation_lines(each):
             typer.echo(text)
@@ -382,8 +393,8 @@ def _print_comparison(comparison: Comparison) -> None:
     answered = comparison.answered + sum(each.compared for each in comparison.operations)
     changed = sum(map(len, comparison.changed.values()))
     typer.echo(
-        f"{one} and {other}: {comparison.shared:,} cases asked of both, "
-        f"{answered:,} with answers kept, {differing:,} differences of answers, "
+        f"{one} and {other}: {counted(comparison.shared, 'case')} asked of both, "
+        f"{answered:,} with answers kept, {counted(differing, 'difference')} of answers, "
         f"{changed:,} of verdicts"
     )
 

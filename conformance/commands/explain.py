@@ -40,7 +40,7 @@ from reports.behaviors.known_answers import outdated
 from specs.cases import Case
 from specs.errors import CastigateError, did_you_mean
 from specs.formats import format_named
-from specs.loader import document_word
+from specs.loader import document_word, typed_name
 from specs.questions import read_question
 from specs.selection import decided_by
 
@@ -123,7 +123,7 @@ def explain_command(
             _show(*_explained(case, WrittenQuestion(inputs, scale, zero), backends), as_json)
             return
         if not inputs:
-            asked = shlex.join(words)
+            asked = shlex.join([typed_name(words[0])[0], *words[1:]])
             raise CastigateError(
                 f"`{asked}` needs inputs of {case.source}; write castigate explain {asked} INPUT…"
             )
@@ -171,7 +171,8 @@ def explain_command(
         else:
             strictest = most_telling(asked_of[0], found[0])
             options = [f"--backend={name}" for name in backend or ()]
-            command = shlex.join(["castigate", "explain", strictest.id, read[0], *options])
+            case_id, *files = typed_name(strictest.id)
+            command = shlex.join(["castigate", "explain", case_id, read[0], *files, *options])
             typer.echo(f"the rule and its clause: {command}")
         _report(refused)
 

@@ -12,12 +12,15 @@ from conformance.families import lines_of
 from conformance.families.value_spelling import json_text
 from conformance.recorded_lines import QUICK_EXAMPLES, QUICK_SEED
 from specs.errors import CastigateError
+from specs.loader import document_word
 from specs.operations import is_cast
 from specs.selection import case_named
 
 
 def inputs_command(
-    cases: Annotated[list[str], typer.Argument(metavar="CASE", help="Case ids.")],
+    cases: Annotated[
+        list[str], typer.Argument(metavar="CASE", parser=document_word, help="Case ids.")
+    ],
     as_json: Annotated[
         bool,
         typer.Option(

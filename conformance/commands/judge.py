@@ -10,6 +10,7 @@ from typing import IO, Annotated
 
 import typer
 
+from conformance.commands.options import OwnDocumentOption
 from conformance.families.value_spelling import json_text
 from conformance.recorded_lines import LineTally, UnansweredInputs, judge_stream
 from specs.errors import CastigateError
@@ -19,6 +20,7 @@ def judge_command(
     file: Annotated[
         Path | None, typer.Argument(metavar="FILE|-", help="JSON lines; - or none: stdin.")
     ] = None,
+    document: OwnDocumentOption = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print only JSON lines, no summary on stderr.")
     ] = False,

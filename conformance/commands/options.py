@@ -51,6 +51,15 @@ DocumentOption = Annotated[
         " claimed.",
     ),
 ]
+OwnDocumentOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--document",
+        metavar="FILE",
+        parser=document_word,
+        help="The YAML file of a document of your own, which is named here (repeatable).",
+    ),
+]
 RulesOption = Annotated[
     list[str] | None,
     typer.Option(

@@ -9,7 +9,12 @@ from typing import Annotated
 
 import typer
 
-from conformance.commands.options import BackendOption, PythonOption, TimeoutOption
+from conformance.commands.options import (
+    BackendOption,
+    OwnDocumentOption,
+    PythonOption,
+    TimeoutOption,
+)
 from conformance.driver import drive
 from conformance.house_rules.obeyed import Obedience, asked_cases, grouped, judge
 from conformance.house_rules.proof import HouseProof, prove_house_rules
@@ -34,6 +39,7 @@ def rules_command(
         list[str] | None,
         typer.Argument(metavar="[NAME|FILE]...", help="House rules to prove and to show whole."),
     ] = None,
+    document: OwnDocumentOption = None,
     backend: BackendOption = None,
     python: PythonOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,

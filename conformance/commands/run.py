@@ -174,7 +174,8 @@ class Finished(NamedTuple):
 def _finished(store: RunStore) -> Finished:
     if store.record.shard is not None:
         return Finished(finish_run(store), {})
-    if not any(has_ledger(each.name) for each in store.record.backends):
+    ledgers_apply = not store.record.selects_only_own_documents
+    if not (ledgers_apply and any(has_ledger(each.name) for each in store.record.backends)):
         return Finished(finish_run(store), read_findings(store))
     from reports.changes.words import heading  # Few backends have ledgers.
     from reports.ledger.run_check import RunLedgers

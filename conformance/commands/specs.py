@@ -18,6 +18,7 @@ from conformance.commands.document_listing import (
     document_details,
     document_listing,
 )
+from reports.findings.finding_text import counted
 from specs.case_rules import matching_rules
 from specs.coverage import Coverage, by_kind, coverage, page_sections
 from specs.editions import Edition, edition, editions
@@ -30,12 +31,15 @@ from specs.loader import (
     documents,
     load_document,
 )
-from specs.model.document import json_schema
+from specs.model.document import RuleEntry, json_schema
 from specs.model.page_lines import LineSpan, cite_lines, line_digests, read_page
 from specs.page_changes import MovedRange, compare_page
+from specs.rule_words import rule_lines
 
 WIDTH = 80
 """Columns of a listing of a page."""
+RULE_WIDTH = 110
+"""Columns of what a rule says, which begins behind the name of the rule."""
 RULE_KINDS = ("rule", "rules")
 """Most encoders are rules, so a listing omits this word before their names."""
 
@@ -140,7 +144,7 @@ def list_documents(as_json: bool = False) -> Iterator[str]:
 
 
 def list_document(document: Document) -> Iterator[str]:
-    """Yield lines on a document: versions, then its ``clauses_of`` with levels and conflicts."""
+    """Yield lines on a document: versions, then what its ``clauses_of`` say, and conflicts."""
     entry = document.entry
     yield f"{entry.title} ({document.name}), sha256 {document.digest}"
     yield ""
@@ -152,6 +156,9 @@ def list_document(document: Document) -> Iterator[str]:
     for name, clause in clauses.items():
         lines = f" ({cite_lines(clause.lines)})" if clause.lines else ""
         yield f"  {name:<{width}}  {clause.level:<12} {clause.clause}{lines}"
+        if isinstance(clause, RuleEntry):
+            for line in rule_lines(clause):
+                yield from _wrapped(f"  {'':<{width}}  ", line, RULE_WIDTH)
         for conflict in clause.conflict:
             yield f"  {'':<{width}}  conflict with {conflict.with_}: {conflict.about}"
             yield f"  {'':<{width}}  taken: {conflict.taken}"
@@ -182,7 +189,8 @@ def _count_cases(version: Edition) -> str:
             rejected = matching_rules(version.document, case).is_rejection
             kinds["rejections" if rejected else "of pairs not listed"] += 1
     counts = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
-    return f"{len(version.listed)} listed pairs, {kinds.total()} cases ({counts})"
+    pairs, cases = counted(len(version.listed), "listed pair"), counted(kinds.total(), "case")
+    return f"{pairs}, {cases} ({counts})"
 
 
 def list_proofs(proofs: Iterable[Proof]) -> Iterator[str]:
@@ -191,9 +199,11 @@ def list_proofs(proofs: Iterable[Proof]) -> Iterator[str]:
         covered = (
             "" if proof.lines is None else f"; all {proof.lines} lines of the page are covered"
         )
+        cases, versions = counted(proof.cases, "case"), counted(proof.versions, "version")
+        are = "is" if proof.cases == 1 else "are"
         yield (
-            f"{proof.document}: {proof.cases} cases of {proof.versions} versions are total and"
-            f" unambiguous under {proof.rules} rules{covered}"
+            f"{proof.document}: {cases} of {versions} {are} total and unambiguous under"
+            f" {counted(proof.rules, 'rule')}{covered}"
         )
 
 
@@ -218,7 +228,7 @@ def list_page(document: Document, version: str | None, copy: Path | None) -> Ite
     text = read_page(copy).split("\n") if copy is not None else None
     page = found.page
     shown = page_sections(document, page, version)
-    yield f"{document.name} encodes {page.name}, {page.whole.last:,} lines"
+    yield f"{document.name} encodes {page.name}, {counted(page.whole.last, 'line')}"
     for title, span in shown:
         yield ""
         if title:
@@ -258,15 +268,15 @@ def _summary(found: Coverage, lines: list[int]) -> str:
     missing = len(set(lines) & set(found.uncovered()))
     excused = len(lines) - encoded - missing
     return (
-        f"{len(lines):,} lines with text: {encoded:,} encoded, {excused:,} not encoded for a"
-        f" reason, {missing:,} not covered"
+        f"{counted(len(lines), 'line')} with text: {encoded:,} encoded, {excused:,} not encoded"
+        f" for a reason, {missing:,} not covered"
     )
 
 
-def _wrapped(start: str, text: str) -> list[str]:
+def _wrapped(start: str, text: str, width: int = WIDTH) -> list[str]:
     return wrap(
         text,
-        WIDTH,
+        width,
         initial_indent=start,
         subsequent_indent=" " * len(start),
         break_on_hyphens=False,

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from conformance.running.plan import Task
+from reports.findings.finding_text import counted
 from specs.plain_text import plain_line
 
 SECONDS_BETWEEN_LINES = 10.0
@@ -53,7 +54,7 @@ class BackendProgress:
     def __str__(self) -> str:
         spent = monotonic() - self._started
         return (
-            f"{self.tasks_done} of {self.tasks} tasks, {_amount(self.inputs)} inputs, "
+            f"{self.tasks_done} of {counted(self.tasks, 'task')}, {_amount(self.inputs)} inputs, "
             f"{_amount(self.inputs / max(spent, 0.1))}/s, {self.wrong:,} wrong, {self._time(spent)}"
         )
 

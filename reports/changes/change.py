@@ -185,7 +185,8 @@ class Changes:
     """What changed for one backend, whose version is ``now``, since another run or its ledger.
 
     ``since`` names that, as in `since 1.31.1`. ``same`` counts the compared cases and checks that
-    did not change. ``notes`` are closing lines, as about what to do next.
+    did not change. ``notes`` are closing lines, as about what to do next. Without ``has_cases``,
+    only checks were compared.
     """
 
     backend: str
@@ -194,6 +195,7 @@ class Changes:
     changes: tuple[Change, ...]
     same: int
     notes: tuple[str, ...] = ()
+    has_cases: bool = True
 
     @cached_property
     def counts(self) -> dict[ChangeKind, int]:

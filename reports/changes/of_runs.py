@@ -90,6 +90,8 @@ class ChangedCells:
     """By backend and reason, those among ``same`` whose digested answers are not compared."""
     reclaimed: Counter[str] = field(default_factory=Counter)
     """By backend, those among ``same`` that only a claim of another version judges otherwise."""
+    have_cases: set[str] = field(default_factory=set)
+    """The backends of which a case, not only a check on a pair, is in both runs."""
 
     def add(self, before: Cell) -> None:
         """Compare a result with that of now, unless one of the runs did not ask the case."""
@@ -97,6 +99,8 @@ class ChangedCells:
         now = self.now.get(key)
         if now is None or "not-run" in (before.verdict, now.verdict):
             return
+        if not before.check:
+            self.have_cases.add(before.backend)
         if has_changed(before, now, has_same_inputs=self.has_same_inputs):
             answers = _answers(before)
             if answers is None or answers != _answers(now):
@@ -208,7 +212,15 @@ def describe_changes(
                 f"  {counted(count, 'case')} as before: only the claimed version of the document "
                 "is another"
             )
-        yield Changes(backend, now, since, grouped(changes), changed.same[backend], tuple(notes))
+        yield Changes(
+            backend,
+            now,
+            since,
+            grouped(changes),
+            changed.same[backend],
+            tuple(notes),
+            has_cases=backend in changed.have_cases,
+        )
 
 
 Shares = Mapping[str, Sequence[tuple[Finding, ExplainedCase]]]
@@ -344,6 +356,10 @@ class _CellPair:
         ):
             return Example(case, first.given, first.got, second.got)
         outcomes = _outcome(self.before, old), _outcome(self.now, new)
+        if outcomes[0] == outcomes[1] and self.before.wrong != self.now.wrong:
+            counts = (each.wrong for each in (self.before, self.now))
+            before, now = (counted(count, "wrong input") for count in counts)
+            return Example(case, "", before, now)
         return Example(case, "", *outcomes) if outcomes[0] != outcomes[1] else None
 
     def _free_example(self) -> Example | None:

@@ -26,7 +26,9 @@ def heading(changes: Changes) -> str:
     """Return a line with the backend, what it is compared with, and how many cases changed how."""
     news = [f"{count:,} {KIND_WORDS[kind]}" for kind, count in changes.counts.items()]
     same = f"{counted(changes.same, 'case')} as before"
-    told = ", ".join([*news, same]) if news else f"nothing changed, {same}"
+    if not changes.has_cases:
+        same = f"no case in common, {counted(changes.same, 'check')} of dtype pairs as before"
+    told = ", ".join([*news, same]) if news or not changes.has_cases else f"nothing changed, {same}"
     return f"{changes.backend} {changes.now}, {changes.since}: {told}"
 
 

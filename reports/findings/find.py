@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from oracles.protocol import Mask
 from oracles.reference import expect_by_exact
 from reports.case_patterns import INVARIANCES
-from reports.findings.bit_arithmetic import is_negative
+from reports.findings.bit_arithmetic import is_negative, negated
 from reports.findings.causes import REJECTED, Cause, Failure, failures_of, find_causes
 from reports.findings.cells import (
     Cell,
@@ -22,12 +22,13 @@ from reports.findings.cells import (
     WrongAnswers,
     is_exhaustive,
 )
-from reports.findings.failing_inputs import known_ruling
+from reports.findings.failing_inputs import answered_ruling, known_ruling
 from reports.findings.finding import KINDS, UNEXPLAINED, ExplainedCase, Finding
 from reports.findings.intervals import region_words, segments
 from reports.findings.mechanism_search import MechanismSearch
 from reports.findings.root_causes import Undecided, explain_wrong_answers, sampled_kinds
 from reports.findings.wrong import Wrong
+from reports.findings.wrong import allowed as allowed_by_case
 from reports.grading.allowed_answers import describe_allowed, is_nan
 from reports.grading.divergences import datum_of, index_of_simplest
 from reports.judgement import FAILING
@@ -41,13 +42,15 @@ class _Draft:
     """A finding while its cases are collected.
 
     For wrong values it also has the mechanisms and the regions of inputs to which they are limited.
-    ``signs`` has the signs of the failing inputs (True is negative).
+    ``signs`` has the signs of the failing inputs (True is negative). ``requires_one`` is whether
+    each case requires one answer of all its failing inputs, but for the sign.
     """
 
     says: str
     mechanisms: list[Wrong | Undecided] = field(default_factory=list)
     regions: set[str] = field(default_factory=set)
     signs: set[bool] = field(default_factory=set)
+    requires_one: bool = True
     explained: list[ExplainedCase] = field(default_factory=list)
 
 
@@ -153,7 +156,10 @@ def _drafts(
             draft.mechanisms.append(mechanism)
             draft.regions.add(share.region)
             draft.signs |= _signs(answers, share.runs)
-            draft.explained.append(_explained_case(answers, share.runs, stored, is_steady))
+            explained = _explained_case(answers, share.runs, stored, is_steady)
+            draft.explained.append(explained)
+            if draft.requires_one:
+                draft.requires_one = _requires_one(answers, share.runs, explained.allowed)
         if answers.left.any():
             says = f"gives wrong values that no closed form explains{of_sample}"
             draft = drafts.setdefault(Cause("wrong value", UNEXPLAINED), _Draft(says))
@@ -172,6 +178,28 @@ def _signs(wrong: WrongAnswers, runs: Mask) -> set[bool]:
     if target.kind == "float":
         signs = np.where(is_nan(source, inputs), is_negative(target, answers), signs)
     return set(signs.tolist())
+
+
+def _requires_one(wrong: WrongAnswers, runs: Mask, required: Sequence[str]) -> bool:
+    """Return whether all failing inputs in the marked runs require one answer, but for its sign.
+
+    ``required`` is what one of them requires, and only what ``_required_words`` has a word for is
+    looked at.
+    """
+    source, target = format_named(wrong.cell.source), format_named(wrong.cell.target)
+    if not _required_words(target, tuple(required), ()) or answered_ruling(wrong.case) is None:
+        return True
+    inputs, _ = wrong.samples.of_runs(runs).stored_as(source, target)
+    if required[0].startswith("0x"):
+        code = np.array([int(required[0], 16)], target.storage)
+        codes = {int(code[0]), int(negated(target, code)[0] if target.kind == "float" else code[0])}
+    else:
+        codes = {each.start for each in target.nan_codes}
+    found = np.zeros(inputs.shape, bool)
+    for each in codes:
+        answers = np.full(inputs.shape, each, target.storage)
+        found |= allowed_by_case(wrong.case, inputs, answers, wrong.broken.level)
+    return bool(found.all())
 
 
 def _share_of(failure: Failure) -> ExplainedCase:
@@ -256,7 +284,7 @@ def _sentence(draft: _Draft) -> str:
 
     It is that of the mechanism that explains most cases. It names the region of inputs unless cases
     differ too much in it. If the mechanism says only what comes out, it also names the answer that
-    all cases require.
+    all cases require of all inputs.
     """
     if not draft.mechanisms:
         return draft.says
@@ -281,6 +309,7 @@ def _sentence(draft: _Draft) -> str:
     required = {
         _required_words(format_named(each.cell.target), each.allowed, draft.signs)
         for each in draft.explained
+        if draft.requires_one
     }
     wants = (
         f", where {words} is required" if len(required) == 1 and (words := required.pop()) else ""

@@ -158,7 +158,8 @@ def read_report(runs: Sequence[str], steps: Sequence[Changes] = ()) -> Report:
     Raise CastigateError if a run is incomplete or damaged, if runs are out of order, or if one of
     the last two has no cases, or an unknown document, version or dtype.
     """
-    stores = [open_run(run) for run in runs]
+    last = open_run(runs[-1])  # First, so that its own documents are those of the report.
+    stores = [*(open_run(run, allows_edited=True) for run in runs[:-1]), last]
     for earlier, later in pairwise(stores):
         if later.record.started < earlier.record.started:
             raise CastigateError(

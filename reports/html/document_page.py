@@ -16,6 +16,7 @@ from reports.findings.report import Report, Version
 from specs.coverage import Coverage, Encoder, coverage, encoders, lines_of_rules, page_sections
 from specs.loader import Document, documents
 from specs.model.page_lines import LineSpan, cite_lines
+from specs.rule_words import rule_lines
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class LineRow:
 
 @dataclass
 class RuleRow:
-    """A rule with its clauses, and in how many cases each backend breaks it.
+    """A rule with its clauses, what it says, and in how many cases each backend breaks it.
 
     ``example`` is the id of one of these cases.
     """
@@ -40,6 +41,7 @@ class RuleRow:
     name: str
     kind: str
     level: str
+    says: tuple[str, ...] = ()
     clauses: list[Clause] = field(default_factory=list)
     cases: Counter[str] = field(default_factory=Counter)
     example: str = ""
@@ -120,7 +122,9 @@ def _rule_rows(report: Report, document: Document, lines: list[LineRow]) -> list
     rows: dict[str, RuleRow] = {}
     for each in encoders(document):
         if each.clause is not None:
-            row = rows.setdefault(each.rule, RuleRow(each.rule, each.kind, each.level))
+            rule = document.entry.rules.get(each.rule)
+            says = tuple(rule_lines(rule)) if rule is not None else ()
+            row = rows.setdefault(each.rule, RuleRow(each.rule, each.kind, each.level, says))
             spans = each.spans or () if lines else ()
             clause = Clause(
                 each.clause, tuple((span, _row_of(lines, span.first)) for span in spans)

@@ -13,13 +13,14 @@ from reports.ledger.ledger_file import load_ledger
 from reports.ledger.listing import InputOptions, compare_with_listings
 from reports.ledger.news import BackendNews
 from reports.run_store.record import RunRecord
-from specs.cases import Case
+from specs.cases import JOINT, Case
 
 
 class RunLedgers:
     """The ledgers of a run's backends, and how the run's cases compare with them."""
 
     def __init__(self, record: RunRecord) -> None:
+        self._own = record.own_documents
         options = InputOptions(record.tier, record.seed, record.max_examples)
         self.news: dict[str, BackendNews] = {}
         self.unused: dict[str, InputOptions] = {}
@@ -33,7 +34,12 @@ class RunLedgers:
             self.news[each.name] = BackendNews(each.name, each.version, applied)
 
     def add(self, case: Case, judgement: Judgement) -> None:
-        """Compare one judgement with the ledger of its backend, and keep the result."""
+        """Compare one judgement with the ledger of its backend, and keep the result.
+
+        Of a user's own document no ledger knows anything.
+        """
+        if case.document.partition(JOINT)[0] in self._own:
+            return
         news, name = self.news[judgement.backend], judgement.check or case.id
         found = failures(case, judgement, with_drawn=not news.draws_anew)
         listed = news.applied.at(name, found) if news.applied is not None else []

@@ -33,13 +33,16 @@ ROWS_AT_ONCE = 1 << 12
 cells that stay lie between them, so that little of it can be used again."""
 
 
-def open_run(out: str) -> RunStore:
+def open_run(out: str, *, allows_edited: bool = False) -> RunStore:
     """Open a complete run that has all tables.
+
+    With ``allows_edited``, its own documents and house rules may have other texts than those of
+    their names that this process knows, by which its cases are then shown.
 
     Raise CastigateError if there is no run, for an unfinished run or a shard, and if a table is
     missing, of another version, or damaged in its footer. Rows are not read.
     """
-    store = _open_complete(out)
+    store = _open_complete(out, allows_edited=allows_edited)
     if store.record.shard is not None:
         raise CastigateError(
             f"{store.folder.display_name} is shard {store.record.shard} of a run; "
@@ -140,9 +143,9 @@ def check_cases(store: RunStore) -> None:
         pass
 
 
-def _open_complete(out: str) -> RunStore:
+def _open_complete(out: str, *, allows_edited: bool = False) -> RunStore:
     folder = folder_at(out)
-    record = read_record(folder)
+    record = read_record(folder, allows_edited=allows_edited)
     if not record.complete:
         raise CastigateError(
             f"{folder.display_name} holds an unfinished run; "

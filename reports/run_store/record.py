@@ -25,9 +25,9 @@ from pydantic import (
 from reports.case_patterns import any_matches
 from specs import VERSION
 from specs.errors import CastigateError
-from specs.house_rules import know_rules, known_rules
+from specs.house_rules import HouseRules, know_rules, known_rules
 from specs.json_source import JsonError, parse_json
-from specs.loader import know_document
+from specs.loader import Document, documents, know_document
 from specs.model.strict_model import StrictModel
 from specs.plain_text import plain_text
 
@@ -173,6 +173,12 @@ class RunRecord(StrictModel):
             raise ValueError("a complete run has an end and an exit code")
         return self
 
+    @property
+    def selects_only_own_documents(self) -> bool:
+        """Whether all documents of the run are the user's own, of which no ledger knows."""
+        names = [re.split("[:+]", name)[0] for name in self.selection.documents]
+        return bool(names) and all(name in self.own_documents for name in names)
+
 
 def current_time() -> datetime:
     """Return the time to the second, or that of ``SOURCE_DATE_EPOCH``.
@@ -229,13 +235,14 @@ def _without_checksum(content: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in content.items() if name != CHECKSUM}
 
 
-def parse_record(data: bytes, path: str) -> RunRecord:
+def parse_record(data: bytes, path: str, *, allows_edited: bool = False) -> RunRecord:
     """Decode the bytes of ``run.json``; raise CastigateError if they are damaged.
 
     Raise it too for another format, and if another document or other house rules have the name of
     the run's. The run's own documents and house rules are registered in this process, because
-    readers of its verdicts need them. ``path`` is the file that an error names. A file without a
-    checksum was written before there was one.
+    readers of its verdicts need them. With ``allows_edited``, what has the name of another is left
+    out instead. ``path`` is the file that an error names. A file without a checksum was written
+    before there was one.
     """
     try:
         content = parse_json(data)
@@ -265,19 +272,45 @@ def parse_record(data: bytes, path: str) -> RunRecord:
             "or run again into another --out"
         )
     for name, text in record.own_documents.items():
-        try:
-            know_document(text)
-        except CastigateError as error:
-            raise CastigateError(f"{path}: its own document `{name}`: {error}") from None
+        if not _is_other(documents().get(name), text):
+            _know_document(name, text, path)
+        elif not allows_edited:
+            raise CastigateError(
+                f"{path}: another document has the name `{name}` of the run's own; give the text "
+                "that the run has, or compare two runs of an edited document by castigate diff"
+            )
     for name, text in record.rules.items():
         known = known_rules().get(name)
-        if known is not None and known.content != text:
+        if known is None or not _is_other(known, text):
+            know_rules(name, text)
+        elif not allows_edited:
             raise CastigateError(
                 f"{path}: it was judged by other house rules than those of {known.source.path}, "
                 f"which have the same name `{name}`"
             )
-        know_rules(name, text)
     return record
+
+
+def _is_other(known: Document | HouseRules | None, text: str) -> bool:
+    return known is not None and known.content != text
+
+
+def _know_document(name: str, text: str, path: str) -> None:
+    try:
+        know_document(text)
+    except CastigateError as error:
+        raise CastigateError(f"{path}: its own document `{name}`: {error}") from None
+
+
+def edited_texts(one: RunRecord, other: RunRecord) -> list[str]:
+    """Return the names of users' documents and house rules of which two runs have other texts."""
+    pairs = ((one.own_documents, other.own_documents), (one.rules, other.rules))
+    return [
+        name
+        for first, second in pairs
+        for name, text in first.items()
+        if second.get(name, text) != text
+    ]
 
 
 def record_differences(one: RunRecord, other: RunRecord) -> list[tuple[str, str]]:

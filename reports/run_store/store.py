@@ -178,7 +178,7 @@ def resume(out: str, record: RunRecord) -> RunStore:
     return store if begun.complete else store.with_environments(record.environments)
 
 
-def read_record(folder: Folder) -> RunRecord:
+def read_record(folder: Folder, *, allows_edited: bool = False) -> RunRecord:
     """Read ``run.json`` in a folder.
 
     Raise CastigateError if it is missing, and where ``parse_record`` does.
@@ -188,7 +188,7 @@ def read_record(folder: Folder) -> RunRecord:
         raise CastigateError(
             f"{folder.display_name} is no run: it holds no {RECORD}; give a run's folder"
         )
-    return parse_record(data, folder.display_path(RECORD))
+    return parse_record(data, folder.display_path(RECORD), allows_edited=allows_edited)
 
 
 def _part_path(task: str) -> str:

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, mod
 
 from specs.behaviors import reductions
 from specs.calls import FORM, ArgumentKind, ArgumentWord, Device, ReceiverKind
-from specs.errors import Location
+from specs.errors import Location, closest, unknown_word
 from specs.formats import every_format, formats
 from specs.model.block_entry import BlockAnswers, BlocksEntry
 from specs.model.page_lines import LineRange, LineSpans, PointedEntry
@@ -84,7 +84,7 @@ def _one_of(known: tuple[str, ...], noun: str) -> AfterValidator:
 
     def check(word: str) -> str:
         if word not in known:
-            raise ValueError(f"unknown {noun} `{word}`; the words are {', '.join(known)}")
+            raise ValueError(unknown_word(noun, word, known))
         return word
 
     return AfterValidator(check)
@@ -92,22 +92,20 @@ def _one_of(known: tuple[str, ...], noun: str) -> AfterValidator:
 
 def _check_outcome_word(word: str) -> str:
     if word not in OUTCOME_WORDS and not HEX.fullmatch(word):
-        raise ValueError(
-            f"unknown outcome `{word}`; it is one of {', '.join(OUTCOME_WORDS)}"
-            " or a quoted hex pattern such as '0x7f'"
-        )
+        more = "" if closest(word, OUTCOME_WORDS) else " or a quoted hex pattern such as '0x7f'"
+        raise ValueError(unknown_word("outcome", word, OUTCOME_WORDS, more))
     return word
 
 
 def _check_dtype(word: str) -> str:
     if word not in every_format():
-        raise ValueError(f"unknown dtype `{word}`; the dtypes are {', '.join(formats())}")
+        raise ValueError(unknown_word("dtype", word, formats()))
     return word
 
 
 def _check_operation(word: str) -> str:
     if word not in operations():
-        raise ValueError(f"unknown operation `{word}`; they are {', '.join(operations())}")
+        raise ValueError(unknown_word("operation", word, operations()))
     return word
 
 

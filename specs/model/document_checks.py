@@ -5,10 +5,11 @@ Every check yields pairs of a location in the YAML file and a message.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from specs.calls import FORM, MEMBER
-from specs.errors import Location, did_you_mean
+from specs.errors import Location, did_you_mean, unknown_word
 from specs.formats import Format, every_format, format_named
 from specs.model.document import (
     ABSENT,
@@ -70,11 +71,6 @@ def _unknown_version(entry: DocumentEntry, version: str) -> str:
     return f"unknown version `{version}`; the versions are {', '.join(entry.versions)}"
 
 
-def _unknown(noun: str, word: str, known: Iterable[str]) -> str:
-    hint = did_you_mean(word, known) or f"write one of {', '.join(known)}"
-    return f"unknown {noun} `{word}`; {hint.rstrip()}"
-
-
 def _parameter_errors(
     entry: DocumentEntry, location: Location, parameter: ParameterEntry
 ) -> Errors:
@@ -83,7 +79,7 @@ def _parameter_errors(
         yield (*location, "default"), message
     for value, conditions in parameter.only.items():
         if value not in parameter.values:
-            yield (*location, "only"), _unknown("value", value, parameter.values)
+            yield (*location, "only"), unknown_word("value", value, parameter.values)
         yield from _condition_errors(entry, (*location, "only", value), conditions)
     if parameter.since is not None and parameter.since not in entry.versions:
         yield (*location, "since"), _unknown_version(entry, parameter.since)
@@ -111,7 +107,7 @@ def _tensor_errors(entry: DocumentEntry, location: Location, when: TensorConditi
     ):
         for word in words:
             if word not in known:
-                yield (*location, key), _unknown("word", word, known)
+                yield (*location, key), unknown_word("word", word, known)
 
 
 def _operation_errors(entry: DocumentEntry) -> Errors:
@@ -208,10 +204,10 @@ def _example_errors(entry: DocumentEntry, location: Location, example: ExampleEn
             yield (*location, "versions"), _unknown_version(entry, version)
     for name, value in example.with_.items():
         if name not in entry.parameters:
-            yield (*location, "with"), _unknown("parameter", name, entry.parameters)
+            yield (*location, "with"), unknown_word("parameter", name, entry.parameters)
         elif value not in entry.parameters[name].values:
             values = entry.parameters[name].values
-            yield (*location, "with"), _unknown(f"value of `{name}`", value, values)
+            yield (*location, "with"), unknown_word(f"value of `{name}`", value, values)
     for dtype, codes in ((example.from_, example.table), (example.to, example.table.values())):
         fmt = format_named(dtype)
         for code in codes:
@@ -249,12 +245,12 @@ def _condition_errors(
         known |= {FORM: tuple(entry.forms), MEMBER: (*entry.receiver.members, ABSENT)}
     for key, words in conditions.items():
         if key not in known:
-            yield (*location, key), _unknown("condition", key, known)
+            yield (*location, key), unknown_word("condition", key, known)
             continue
         for word in words:
             if word not in known[key]:
                 noun = "dtype or group" if key in ("from", "to") else "word"
-                yield (*location, key), _unknown(noun, word, known[key])
+                yield (*location, key), unknown_word(noun, word, known[key])
 
 
 def _table_errors(entry: DocumentEntry, location: Location, table: TableEntry) -> Errors:
@@ -276,7 +272,7 @@ def _table_errors(entry: DocumentEntry, location: Location, table: TableEntry) -
             continue
         for word, words in zip(column, known, strict=True):
             if word not in words:
-                yield (*location, "x"), _unknown("column", word, words)
+                yield (*location, "x"), unknown_word("column", word, words)
     classes = (*table.names, *entry.row_names, *CLASS_WORDS)
     for row, cells in table.rows.items():
         if row not in classes:
@@ -325,6 +321,47 @@ def _one_per_column(cells: TableCell | list[TableCell], heads: list[str]) -> lis
     return cells if isinstance(cells, list) else [cells] * len(heads)
 
 
+def raw_errors(data: Mapping[str, Any]) -> Errors:
+    """Yield errors of plain data whose place no validation finds: what has the type of another.
+
+    They are numbers where an outcome or a pattern belongs, and pairs in place of a group's name.
+    """
+    for name, version in _entries(data, "versions"):
+        if not isinstance(version.get("pairs", ""), str):
+            message = "`pairs` is the name of a group: write `pairs: NAME`, and"
+            group = "`pair-groups: {NAME: {float32: [int8]}}` beside `versions`"
+            yield ("versions", name, "pairs"), f"{message} {group}"
+    for name, rule in _entries(data, "rules"):
+        yield from _numbers(("rules", name, "then"), rule.get("then"))
+        if isinstance(table := rule.get("table"), dict):
+            yield from _numbers(("rules", name, "table", "rows"), table.get("rows"))
+    for name, worked in _entries(data, "examples"):
+        yield from _numbers(("examples", name, "table"), worked.get("table"))
+
+
+def _entries(data: Mapping[str, Any], section: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    entries = data.get(section)
+    for name, entry in entries.items() if isinstance(entries, dict) else ():
+        if isinstance(entry, dict):
+            yield name, entry
+
+
+def _numbers(location: Location, value: object) -> Errors:
+    match value:
+        case bool():
+            return
+        case int():
+            key = next(each for each in reversed(location) if isinstance(each, str))
+            yield location, f"`{key}` has a number; write a pattern in quotes, such as '0x7f'"
+        case list():
+            for index, each in enumerate(value):
+                yield from _numbers((*location, index), each)
+        case dict():
+            for key, each in value.items():
+                if key != "lines":
+                    yield from _numbers((*location, key), each)
+
+
 def _version_errors(
     entry: DocumentEntry, location: Location, name: str, version: VersionEntry
 ) -> Errors:
@@ -333,17 +370,20 @@ def _version_errors(
         if version.extends not in earlier:
             yield (*location, "extends"), f"`{version.extends}` is not a version above this one"
     elif version.from_ is None or version.to is None:
-        yield location, "a version without `extends` needs `from` and `to`"
+        yield location, "a version without `extends` needs `from` and `to`, also with `pairs`"
     if (version.follows is not None) != any(r.then == FOLLOWED for r in entry.rules.values()):
         message = "a version's `follows` and a rule with `then: followed` require each other"
         yield location, message
     if version.pairs is not None and version.pairs not in entry.pair_groups:
-        message = f"unknown pair group `{version.pairs}`; define it under `pair-groups`"
+        message = (
+            f"unknown pair group `{version.pairs}`; define it, as in "
+            f"`pair-groups: {{{version.pairs}: {{float32: [int8]}}}}`"
+        )
         yield (*location, "pairs"), message
     named = (*(version.rules or ()), *version.add, *version.remove)
     for rule in (*named, *version.replace, *version.replace.values()):
         if rule not in entry.rules:
-            yield location, _unknown("rule", rule, entry.rules)
+            yield location, unknown_word("rule", rule, entry.rules)
     inherited = _inherited(entry, version.extends)
     for rule in (*version.remove, *version.replace):
         if inherited is not None and rule not in inherited:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
-from specs.errors import Location, quoted
+from specs.errors import Location, did_you_mean, quoted
 from specs.model.yaml_file import YamlFile
 
 
@@ -38,9 +40,42 @@ def explain_validation_error(
     message = detail["msg"].removeprefix("Value error, ")
     if detail["type"] == "missing":
         message = f"{quoted(str(detail['loc'][-1]))} is missing"
-    if detail["type"] == "extra_forbidden":
-        message = f"unknown key {quoted(str(detail['loc'][-1]))}"
+    elif detail["type"] == "extra_forbidden":
+        key = str(detail["loc"][-1])
+        hint = did_you_mean(key, _keys_beside(file, location))
+        message = f"unknown key {quoted(key)}{f'; {hint.rstrip()}' if hint else ''}"
+    elif detail["type"] == "literal_error":
+        key, value = _key_of(location), str(detail["input"])
+        message = f"{quoted(key)} is {quoted(value)}: {message}"
+    elif detail["type"] != "value_error" and (key := _key_of(location)):
+        message = f"{quoted(key)}: {message}"
     return location, message
+
+
+def _key_of(location: Location) -> str:
+    return next((each for each in reversed(location) if isinstance(each, str)), "")
+
+
+def _keys_beside(file: YamlFile, location: Location) -> set[str]:
+    """Return the keys that may stand beside those in the mapping to which an unknown key belongs.
+
+    They are those of the model that has most of the mapping's keys.
+    """
+    data = file.data
+    for step in location[:-1]:
+        data = data[step]
+    mapping = frozenset[str](data)
+    models = [
+        {field.alias or name for name, field in each.model_fields.items()}
+        for each in _every_model(StrictModel)
+    ]
+    return max(models, key=lambda keys: len(keys & mapping)) - mapping
+
+
+def _every_model(model: type[StrictModel]) -> Iterator[type[StrictModel]]:
+    yield model
+    for each in model.__subclasses__():
+        yield from _every_model(each)
 
 
 class StrictModel(BaseModel):

@@ -71,7 +71,7 @@ def test_the_table_shows_counts_and_an_example(run: str) -> None:
     assert (code, err) == (1, "")
     assert "onnx-cast:25/uint8/bool" in out
     assert out.splitlines()[-1].endswith(
-        "1 cases asked of both, 1 with answers kept, 1 differences of answers, 1 of verdicts"
+        "1 case asked of both, 1 with answers kept, 1 difference of answers, 1 of verdicts"
     )
 
 

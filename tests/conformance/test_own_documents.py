@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -96,6 +97,33 @@ def test_a_run_judges_by_a_file_and_keeps_it(folder: Path) -> None:
     assert err.count("\n") == 1
 
 
+def test_diff_compares_runs_of_two_texts_of_a_document(folder: Path) -> None:
+    asked = ("run", "--backend=stack.py:Clamps", "--document=mine.yaml:2", "--jobs=1")
+    for name, words in {
+        "FIRST": {},
+        "SECOND": {"toward-zero": "nearest-even"},
+        "THIRD": {"our-cast": "another-cast"},
+    }.items():
+        text = CLAMPS
+        for old, new in words.items():
+            text = text.replace(old, new)
+        (folder / "mine.yaml").write_text(text)
+        castigate(folder, *asked, f"--out={name}")
+    code, out, err = castigate(folder, "diff", "FIRST", "SECOND")
+    assert (code, err) == (1, "")
+    first, *_, last = out.splitlines()
+    assert first.startswith("our-cast was edited between the runs; ")
+    assert first.endswith(" by the text of SECOND")
+    assert "since stack.py:Clamps of FIRST: 2 worse, " in " ".join(out.split())
+    assert last.endswith("2 with answers kept, 0 differences of answers, 2 of verdicts")
+    code, out, err = castigate(folder, "report", "FIRST", "SECOND", "--out", "REPORT")
+    assert (code, err, "2 worse" in out) == (0, "", True)
+    code, out, err = castigate(folder, "diff", "FIRST", "THIRD")
+    assert (code, err) == (3, "")
+    assert "FIRST: no case in common, " in " ".join(out.split())
+    assert "nothing changed" not in out
+
+
 def test_a_version_may_stand_behind_the_file(folder: Path) -> None:
     code, out, _ = castigate(folder, "specs", "mine.yaml:1")
     assert code == 0
@@ -105,6 +133,20 @@ def test_a_version_may_stand_behind_the_file(folder: Path) -> None:
     assert (code, err) == (2, "castigate: our-cast has no version `3`; it has 1, 2\n")
 
 
+def test_house_rules_that_decide_no_listed_pair_are_refused(folder: Path) -> None:
+    pairs = "pair-groups: {some: {float16: [int8]}}\nversions:\n  1: {pairs: some, from: [float32"
+    (folder / "mine.yaml").write_text(
+        CLAMPS.replace("versions:\n  1: {from: [float32", f"{pairs}, float16").partition("  2:")[0]
+        + CLAMPS[CLAMPS.index("\nrules:") :]
+    )
+    (folder / "ours.yaml").write_text(RULES)
+    code, _, err = castigate(
+        folder, "run", "--backend=numpy", "--document=mine.yaml", "--rules=ours.yaml", "--out=RUN"
+    )
+    assert (code, err.count("\n")) == (2, 1)
+    assert "castigate: the house rules ours decide no pair that our-cast lists; " in err
+
+
 def test_explain_takes_a_file(folder: Path) -> None:
     code, out, err = castigate(
         folder, "explain", "mine.yaml", "fp32", "int8", "300", "nan", "--json"
@@ -112,6 +154,51 @@ def test_explain_takes_a_file(folder: Path) -> None:
     assert (code, err) == (0, "")
     found = [json.loads(line) for line in out.splitlines()]
     assert [each["allowed"] for each in found] == [["0x7f"], ["0x00"]]
+
+
+def test_commands_that_take_cases_know_a_file(folder: Path) -> None:
+    code, out, err = castigate(folder, "inputs", "--json", "mine.yaml:2/float16/int8")
+    assert (code, err) == (0, "")
+    assert json.loads(out.splitlines()[0])["case"] == "our-cast:2/float16/int8"
+    answer = {"case": "our-cast:2/float16/int8", "input": "300", "output": "0x00"}
+    (folder / "answers.jsonl").write_text(json.dumps(answer))
+    code, out, _ = castigate(folder, "judge", "answers.jsonl", "--document=mine.yaml", "--json")
+    assert (code, json.loads(out)["verdict"]) == (1, "violates")
+    np.savez(folder / "model.npz", w=np.array([1.5, 500], np.float32))
+    text = CLAMPS.replace("to: [int8]", "to: [float8e4m3fn]").replace(
+        "to: int8", "to: float8e4m3fn"
+    )
+    (folder / "mine.yaml").write_text(text)
+    asked = ("--to=e4m3fn", "--document=mine.yaml", "--backend=ml_dtypes")
+    code, out, err = castigate(folder, "check", "model.npz", *asked)
+    assert (code, err, "our-cast:2" in out) == (1, "", True)
+
+
+OPEN = CLAMPS.replace("nan: zero", "nan: unspecified")
+RULES = """\
+rules: ours
+title: A choice of ours
+text: Ours.
+documents: [our-cast]
+choices:
+  nan-is-zero: {clause: zero, when: {from: [float32], to: [int8]}, then: {nan: zero}}
+"""
+
+
+def test_hints_name_the_files_and_run_as_they_stand(folder: Path) -> None:
+    (folder / "mine.yaml").write_text(OPEN)
+    (folder / "ours.yaml").write_text(RULES)
+    code, out, err = castigate(folder, "rules", "ours.yaml", "--document=mine.yaml")
+    assert (code, err, "  our-cast+ours: 2 cases" in out) == (0, "", True)
+    _, out, _ = castigate(
+        folder, "explain", "mine.yaml", "fp32", "int8", "nan", "--rules=ours.yaml"
+    )
+    hint = out.splitlines()[-1].partition(": castigate ")[2]
+    assert hint == "explain mine.yaml:2/float32/int8 nan --rules ours.yaml"
+    code, out, err = castigate(folder, *shlex.split(hint))
+    assert (code, err, "ours.nan-is-zero" in out) == (0, "", True)
+    _, _, err = castigate(folder, "explain", "mine.yaml", "fp32", "int16", "1")
+    assert err.endswith("; castigate specs mine.yaml lists its cases\n")
 
 
 @pytest.mark.parametrize(
@@ -150,3 +237,5 @@ def test_python_takes_a_file(folder: Path) -> None:
     answers = np.array([127, -128, 7], np.int8)
     given = np.array([300, -300, np.nan], np.float32)
     assert castigate.judge(given, answers, document=path).wrong == 1
+    [case] = castigate.explain(300, "fp32", "int8", document=path).cases
+    assert case.id == "our-cast:2/float32/int8"

@@ -40,7 +40,7 @@ termios = pytest.importorskip("termios", reason="terminals are those of Unix")
 PHASES = ("writing the tables and finding causes",)
 """Lines that a slow run prints between those about its backends."""
 AMOUNT = r"\d+(?:\.\d\d [kMG])?"
-NUMBERS = rf"(\d+) of (\d+) tasks, ({AMOUNT}) inputs, {AMOUNT}/s, ([\d,]+) wrong, (.+)"
+NUMBERS = rf"(\d+) of (\d+) tasks?, ({AMOUNT}) inputs, {AMOUNT}/s, ([\d,]+) wrong, (.+)"
 LEFT = r"begun|\d+ (s|min|h) left|done in \d+ (s|min|h)"
 UNITS = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9}
 SLOWED = {"RUNNABLE_PAUSE": "0.0002"}

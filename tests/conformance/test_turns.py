@@ -87,6 +87,13 @@ def test_the_claimed_version_is_asked_with_every_seed_not_a_newer_one() -> None:
         assert asked(answers_of_all(SIGNED, seed=seed, claims=["onnx-cast:21"])) >= {*claimed}
 
 
+def test_versions_that_are_named_are_asked_with_every_seed() -> None:
+    named = frozenset({f"{CAST}:13", f"{CAST}:21", CAST})
+    old = {case for case in SIGNED if case.document == CAST and case.version in ("13", "21")}
+    found = [asked(answers_of_all(SIGNED, seed=seed, asked_for=named)) for seed in range(TURNS)]
+    assert set.intersection(*found) - {*versions(CAST, "int8", "int16", "25")} == old
+
+
 def test_a_version_is_asked_if_the_backend_declines_the_newest() -> None:
     def cast(case: Case, bits: Any) -> Any:
         if case.version == "25":

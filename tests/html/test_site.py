@@ -24,6 +24,7 @@ from specs.cases import Case
 from specs.errors import CastigateError
 from specs.loader import documents
 from specs.plain_text import plain_text
+from specs.rule_words import rule_lines
 from specs.ruling import rule_case
 from tests.conformance.processes import ROOT, castigate, contents
 from tests.html.planted import (
@@ -274,6 +275,13 @@ def test_open_points_list_conflicts_and_count_open_inputs(run: str, site: Path) 
     assert 0 < sum(totals.values()) < sum(open_inputs.values())
     for count in totals.values():
         assert f'<td class="number">{count:,}</td>' in (site / "open.html").read_text()
+
+
+def test_a_documents_page_says_what_each_rule_says(site: Path) -> None:
+    page = Elements((site / "document-onnx-cast.html").read_text()).text
+    for rule in documents()["onnx-cast"].entry.rules.values():
+        for line in rule_lines(rule):
+            assert line in page
 
 
 def test_case_details_have_all_rules_broken_or_not(site: Path) -> None:

@@ -171,6 +171,18 @@ def test_what_integers_are_required_is_told(tmp_path: Path) -> None:
     assert found.says == "gives zero, for x ≥ 128, where the largest value is required"
 
 
+def test_what_only_some_of_the_inputs_require_is_not_told(tmp_path: Path) -> None:
+    def as_c(case: Case, bits: np.ndarray) -> np.ndarray:
+        values = bits.view(np.float16).astype(float)
+        return np.where(np.isfinite(values), np.trunc(values), -(2.0**31)).astype(int) & 0xFF
+
+    cases = cases_of("pypto-cast:0.2/float16/int8/mode:CAST_RINT/satmode:on")
+    [found] = findings(tmp_path / "run", lambda *asked: as_c(*asked).astype(np.uint8), cases)
+    # Of 256 the largest value is required, and of 2.7 another rounding.
+    assert (found.name, found.explained[0].allowed) == ("as-c-on-x86", ("0x7f",))
+    assert found.says.endswith(" and keeps the low bits")
+
+
 def test_a_region_of_several_cases_is_that_of_a_case_whose_inputs_were_all_asked(
     tmp_path: Path,
 ) -> None:

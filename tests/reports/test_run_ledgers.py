@@ -17,6 +17,7 @@ from reports.ledger.listing import InputOptions, KnownFinding, Ledger, Listing
 from reports.ledger.run_check import RunLedgers
 from reports.ledger.version_spans import Span
 from reports.problems import WrongTensor
+from reports.run_store.record import Selection
 from tests.reports.common import HALF, divergence, judgement, record, steps
 
 KNOWN = judgement(HALF, divergence(steps(3)))
@@ -51,6 +52,35 @@ def screen_of(
 def test_a_known_failure_is_no_news(monkeypatch: pytest.MonkeyPatch) -> None:
     told = ["ort 1.31.1, since its ledger: nothing changed, 1 case as before"]
     assert screen_of(monkeypatch, LISTED, KNOWN) == (True, told)
+
+
+def test_a_users_own_document_is_not_compared_with_a_ledger(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(run_check, "load_ledger", lambda name: LISTED)
+    own = record(own_documents={HALF.document: "text"})
+    ledgers = RunLedgers(own)
+    ledgers.add(HALF, replace(KNOWN, verdict="crashed"))
+    [step] = ledgers.changes({"ort": ()})
+    assert (step.changes, step.same) == ((), 0)
+
+
+@pytest.mark.parametrize(
+    ("documents", "holds"),
+    [
+        (["mine:2"], True),
+        (["mine", "mine+ours:1"], True),
+        (["mine", "onnx-cast"], False),
+        ([], False),
+    ],
+    ids=str,
+)
+def test_a_run_knows_whether_all_its_documents_are_a_users(
+    documents: list[str], holds: bool
+) -> None:
+    chosen = Selection(documents=tuple(documents))
+    found = record(own_documents={"mine": "text"}, selection=chosen)
+    assert found.selects_only_own_documents is holds
 
 
 def test_the_nearest_version_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

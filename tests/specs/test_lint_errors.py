@@ -35,28 +35,35 @@ IN_TO_INTEGER: dict[str, Mistake] = {
     "key": ('"section 1"\n', '"section 1"\n    nota: x\n', "nota:", "unknown key `nota`"),
     "clause": ('    clause: "section 1"\n', "", "to-integer:", "`clause` is missing"),
     "two roundings": ("overflow:  max\n", "overflow: ceil\n", "to-integer:", "ceil, toward-zero"),
-    "no infinity": ("inf:       max\n", "inf: inf\n", "to-integer:", "int8 has no infinity"),
+    "no infinity": ("inf:       max\n", "inf: inf\n", "inf: inf", "int8 has no infinity"),
     "nothing": ("inf:       max\n", "inf: {level: required}\n", "inf: {",
         "`is` or a list `either`"),
     "two": ("inf:       max\n", "inf: {is: max, either: [max, lowest]}\n", "inf: {",
         "`is` or a list"),
-    "no pattern": ("nan:       unsp", "nan: {either: [max, same]} # ", "to-integer:",
+    "no pattern": ("nan:       unsp", "nan: {either: [max, same]} # ", "nan: {either",
         "`same` is not allowed in `either`"),
-    "value of inf": ("inf:       max\n", "inf: value\n", "to-integer:", "impossible for infinity"),
-    "text": ("inf:       max\n", "inf: plain-text\n", "to-integer:", "impossible for infinity"),
-    "value that rounds": ("otherwise: toward-zero", "otherwise: value", "to-integer:",
+    "value of inf": ("inf:       max\n", "inf: value\n", "inf: value", "impossible for infinity"),
+    "text": ("inf:       max\n", "inf: plain-text\n", "inf: plain-text", "impossible for infinity"),
+    "value that rounds": ("otherwise: toward-zero", "otherwise: value", "otherwise: value",
         "impossible"),
-    "either of nan": ("nan:       unsp", "nan: {either: [floor, max]} # ", "to-integer:",
+    "either of nan": ("nan:       unsp", "nan: {either: [floor, max]} # ", "nan: {either",
         "for nan"),
     "three": ("nan:       unsp", "nan: {either: [max, one, zero]} # ", "nan:", "at most 2"),
     "recommendation that does not narrow": ("inf:       max\n",
-        "inf: {is: max, and-recommended: max}\n", "to-integer:", "does not narrow what `is`"),
-    "no -zero": ("nan:       unsp", "-zero: -zero\n      nan: unsp", "to-integer:",
+        "inf: {is: max, and-recommended: max}\n", "inf: {is: max, and",
+        "does not narrow what `is`"),
+    "no -zero": ("nan:       unsp", "-zero: -zero\n      nan: unsp", "-zero: -zero",
         "negative zero"),
     "misspelled": ("    level: required\n    when: {from: source-types, to: int8}",
         "    levl: required\n    when: {from: source-types, to: int8}", "levl:",
         "unknown key `levl`"),
-    "no NaN": ("inf:       max\n", "inf: nan\n", "to-integer:", "int8 has no NaN"),
+    "two words": ("otherwise: toward-zero", "otherwise: toward-zerro", "otherwise:",
+        "unknown outcome `toward-zerro`; did you mean `toward-zero`?"),
+    "level's words": ('"section 1"\n    level: required', '"1"\n    level: must', "level:",
+        "`level` is `must`: Input should be 'required'"),
+    "unquoted": ("nan:       unsp", "nan: 0x00 # ", "nan: 0x00",
+        "`nan` has a number; write a pattern in quotes"),
+    "no NaN": ("inf:       max\n", "inf: nan\n", "inf: nan", "int8 has no NaN"),
 }  # fmt: skip
 IN_TO_FLOAT8: dict[str, Mistake] = {
     "long row": ("[max, nan]", "[max, nan, nan]", "inf:       [max",
@@ -65,8 +72,10 @@ IN_TO_FLOAT8: dict[str, Mistake] = {
     "column": ("x:           [1, 0]", "x: [1, 2]", "x:", "unknown column `2`"),
     "columns": ("columns: saturate", "columns: mode", "columns:", "`mode` is neither"),
     "cell": ("[max, nan]", "[max, {is: least}]", "inf:       [max", "unknown outcome `least`"),
-    "wide hex": ("'0x7f'", "'0x17f'", "to-float8:", "`0x17f` is wider than float8e4m3fn"),
-    "bare hex": ("'0x7f'", "0x7f", "overflow:  [max, 0x7f", "should be a valid string"),
+    "wide hex": ("'0x7f'", "'0x17f'", "overflow:  [max, '0x17f'",
+        "`overflow`: `0x17f` is wider than float8e4m3fn"),
+    "bare hex": ("'0x7f'", "0x7f", "overflow:  [max, 0x7f",
+        "`overflow` has a number; write a pattern in quotes"),
     "row": ("        -inf:      [lowest, nan]", "        -info: max", "-info:",
         "unknown row `-info`"),
     "two parameters": ("columns: saturate", "columns: [saturate, to]", "x:",
@@ -77,12 +86,17 @@ IN_TO_FLOAT8: dict[str, Mistake] = {
         "        otherwise: nearest-even\n    changed: {from: to-integer, cells: {}}\n", "changed:",
         "`to-integer` is not a rule with a table"),
     "recommendation of another kind": ("nan:       nan\n", "nan: {is: nan, and-recommended: max}\n",
-        "to-float8:", "does not narrow what `is`"),
+        "nan: {is: nan, and", "does not narrow what `is`"),
 }  # fmt: skip
 OUTSIDE_RULES: dict[str, Mistake] = {
     "dtype in from": ("from:  [float32, float16]", "from: [float31]", "from:", "unknown dtype `fl"),
     "dtype in to": ("to:    [int8]", "to: [int9]", "to: [int9]", "unknown dtype `int9`"),
-    "key": ("title: Small\n", "title: Small\ntitel: Tiny\n", "titel:", "unknown key `titel`"),
+    "key": ("title: Small\n", "titel: Small\n", "titel:",
+        "unknown key `titel`; did you mean `title`?"),
+    "dtype nearly": ("to:    [int8]", "to: [imt8]", "to: [imt8]", "did you mean `int8`?"),
+    "pairs": ("from:  [float32, float16]", "pairs: {float32: [int8]}\n    from: [float32]",
+        "pairs:",
+        "`pairs` is the name of a group: write `pairs: NAME`"),
     "float": ("default: 1", "default: 0.2", "saturate:", "`0.2` is a YAML float"),
     "float .inf": ("default: 1", "default: .inf", "saturate:", "`.inf` is a YAML float"),
     "float 1e5": ("default: 1", "default: 1e5", "saturate:", "`1e5` is a YAML float"),
@@ -95,6 +109,8 @@ OUTSIDE_RULES: dict[str, Mistake] = {
     "no base": ("    extends: 1\n", "", "2:", "needs `from` and `to`"),
     "rule": ("[to-float8]", "[to-float]", "2:", "did you mean `to-float8`?"),
     "no rule": ("    add: [to-float8]\n", "", "rules:\n", "gap: no rule applies to small:2/float"),
+    "no rule for what is not listed": ("to:    [int8]", "to: [int8, int16]", "rules:\n",
+        "add a rule whose `when` holds there"),
     "truth value": ("values: [1, 0]", "values: [1, 0, true]", "saturate:", "valid string"),
     "since": ("since: 2", "since: 3", "saturate:", "unknown version `3`"),
     "default": ("default: 1", "default: 2", "saturate:", "default `2` is not one of"),
@@ -130,6 +146,27 @@ def test_a_mistake_outside_rules_is_reported_with_its_line(
     tmp_path: Path, mistake: Mistake
 ) -> None:
     assert_reported(tmp_path, SMALL, mistake)
+
+
+def test_a_pair_that_is_not_listed_needs_a_rule_that_says_so(tmp_path: Path) -> None:
+    some = "    pairs: some\n    from:  [float32, float16]\n    to:    [int8]\n"
+    groups = "pair-groups: {some: {float32: [int8]}}\n\nversions:\n  1:\n"
+    text = SMALL.replace(
+        "versions:\n  1:\n    from:  [float32, float16]\n    to:    [int8]\n", groups + some
+    )
+    assert " no rule applies to small:1/float16/int8; the version does not list this pair; " in (
+        message := lint_error(tmp_path, text)
+    )
+    assert message.endswith("add a rule with `when: {pair: unlisted}`")
+
+
+def test_an_outcome_without_a_class_is_not_called_otherwise(tmp_path: Path) -> None:
+    begin, end = SMALL.index("    then:\n"), SMALL.index("  to-float8:")
+    text = f"{SMALL[:begin]}    then: value\n\n{SMALL[end:]}"
+    [line] = lines_starting(text, "then: value")
+    message = lint_error(tmp_path, text)
+    assert message.startswith(f"{line}: rule to-integer: ")
+    assert "the outcome of `then` is impossible for" in message
 
 
 TWO_TABLES = (

@@ -37,7 +37,7 @@ from specs.branches import Ruling
 from specs.cases import Case
 from specs.errors import CastigateError
 from specs.formats import Format, dtype_spelled, format_named
-from specs.loader import document_and_version
+from specs.loader import document_and_version, document_word
 from specs.ruling import ruling
 from specs.selection import cases_of_pair
 
@@ -168,7 +168,7 @@ def _cases(document: str | None, source: str, target: str) -> tuple[Case, ...]:
         )
     from conformance.pair_answers import case_between  # It needs all judges, see below.
 
-    named, version = document_and_version(document)
+    named, version = document_and_version(document_word(document))
     version = version or [*named.entry.versions][-1]
     found = case_between(named.name, version, source, target)
     if found is None:

@@ -45,7 +45,7 @@ def check_command(
         str | None,
         typer.Option(
             "--document",
-            metavar="NAME[:VERSION]",
+            metavar="NAME|FILE[:VERSION]",
             help="The document that decides; without it, the exact value rounded to nearest even"
             " does, and out of range the largest value, NaN and infinity are allowed.",
         ),
