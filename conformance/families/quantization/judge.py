@@ -27,6 +27,7 @@ from conformance.families.quantization.grading import (
     expect_exactly,
     grade,
     rule_of,
+    simplest_element,
 )
 from conformance.families.quantization.inputs import (
     DRAWS,
@@ -44,7 +45,6 @@ from conformance.judging.verdicts import answers_none, problem_of, script_of, wi
 from oracles.backend.replies import Answered, Declined, NoAnswer, Reply
 from oracles.protocol import Bits, Mask
 from reports.counterexample.drawing import datum_with_value
-from reports.grading.divergences import index_of_simplest
 from reports.judgement import Judgement
 from reports.problems import Note, Problem, Unoffered, WrongShape, WrongTensor
 from specs.cases import Case
@@ -269,7 +269,7 @@ def _by_level(
         if at_request is None:
             continue
         each = answered[at_request]
-        at = index_of_simplest(rules.source, each.elements.x, of_level[at_request])
+        at = simplest_element(rules, each.elements, of_level[at_request])
         [element] = each.elements.at(np.array([at]))
         found = allowed(rules, *element)
         rule, clause = rule_of(rules, found)
@@ -340,7 +340,7 @@ def _script(subject: Subject, case: Case, answered: Sequence[_Answers]) -> Ask[s
     rules = formula(case)
     level = "required" if any(each.graded.is_required.any() for each in answered) else "recommended"
     each = next(each for each in answered if _mask(each, level).any())
-    at = index_of_simplest(rules.source, each.elements.x, _mask(each, level))
+    at = simplest_element(rules, each.elements, _mask(each, level))
     [element] = each.elements.at(np.array([at]))
     one = tensors_of_element(case, *element)
     if _is_answer((yield from ask(AboutTensors(case, one))), each.answers[at]):
