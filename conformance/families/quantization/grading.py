@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -231,8 +231,12 @@ def graded_result(
         if answer is None:
             of_level = expected.is_recommended == (level == "recommended")
             return np.asarray(~expected.is_open & of_level)
-        graded = grade(form, expected, answer.reshape(-1))
-        return graded.is_required if level == "required" else graded.is_recommended
+        return graded().is_required if level == "required" else graded().is_recommended
+
+    @cache
+    def graded() -> Graded:
+        assert answer is not None
+        return grade(form, expected, answer.reshape(-1))
 
     return GradedTensor(
         name, form, shape, answer, expected.is_open, inputs, rule, given, allowed, wrong
