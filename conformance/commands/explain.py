@@ -16,7 +16,12 @@ from conformance.commands.options import BackendOption, PythonOption, RulesOptio
 from conformance.driver import drive
 from conformance.families import explain_of, family_of, sentence_of, several_of
 from conformance.families.cast.explanation import case_of_input, conflict_lines, note_lines
-from conformance.families.cast.pair_comparison import most_telling, pair_lines, recorded_answers
+from conformance.families.cast.pair_comparison import (
+    most_telling,
+    pair_lines,
+    recorded_answers,
+    recorded_json,
+)
 from conformance.families.family import QUESTION_HELP, SCALE_HELP, WITH_SCALES, WrittenQuestion
 from conformance.judging.asking import Ask
 from conformance.question_words import question_words
@@ -125,12 +130,14 @@ def explain_command(
             raise refused[0]
         found = [[explained for explained, _ in of_input] for of_input in drawn]
         for of_input, explained, shown in zip(asked_of, found, drawn, strict=True):
+            known = is_open and not backend
+            recorded = recorded_answers(of_input[0], explained[0], named) if known else []
             if is_open and not as_json:
-                recorded = [] if backend else recorded_answers(of_input[0], explained[0], named)
                 typer.echo("\n".join(pair_lines(of_input, explained, backends, recorded)))
             else:
-                for each in shown:
-                    _show(*each, as_json)
+                kept = {"recorded": recorded_json(of_input[0].target, recorded)} if known else {}
+                for told, draw in shown:
+                    _show(told | kept, draw, as_json)
         if as_json:
             _report(refused)
             return

@@ -10,6 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 import castigate as cg
+from tests.conformance.processes import castigate
 
 Array = NDArray[Any]
 LINEAR = "onnx-quantize-linear:25"
@@ -155,3 +156,13 @@ def test_the_form_of_recorded_arrays_is_that_of_the_scale() -> None:
     blocks = cg.judge({"x": x, "scale": scales, "zero": zeros}, in_blocks_of_16(x, scales, zeros),
                       document=LINEAR)  # fmt: skip
     assert (blocks.verdict, dict(blocks.case.modes)["form"]) == ("conforms", "block")
+
+
+def test_what_is_no_cast_is_explained_as_the_command_does() -> None:
+    found = cg.explain(28, "fp32", "e2m1", document="mx-blocks", backends=["reference"])
+    code, out, _ = castigate("explain", "mx-blocks", "fp32", "e2m1", "28", "--backend=reference")
+    assert (code, repr(found)) == (0, out.rstrip("\n"))
+    assert [*found.answers] == ["reference"]
+    assert found.to_arrow().num_rows == 1
+    with pytest.raises(cg.CastigateError, match="needs one input and a scale"):
+        cg.explain(28, "fp32", "int8", document="onnx-quantize-linear")
