@@ -222,6 +222,6 @@ def test_scales_of_nodes_are_said_to_be_plain_numbers(tmp_path: Path) -> None:
     onnx.save(helper.make_model(graph), tmp_path / "m.onnx")
     lines = castigate("check", str(tmp_path / "m.onnx"), "--to=e4m3fn")[1].splitlines()
     assert any(
-        line.startswith("scales and zero points of one QuantizeLinear are read as plain")
+        line.startswith("scales and zero points of 1 QuantizeLinear are read as plain")
         for line in lines
     )
