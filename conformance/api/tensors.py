@@ -41,7 +41,7 @@ def check_tensors(function: TensorFunction, case: Case, name: str) -> Result:
     it raises an exception, or returns no numbers of the target.
     """
     oracle = AskedQuantization(name, function)
-    settings = Settings(asked_for=frozenset({case.document}))
+    settings = Settings(asked_for=frozenset({case.document}), shows_usual_scales=True)
     judgement = BackendJudge(Backend(name, oracle), {}, settings).judge(case)
     if oracle.error is not None:
         raise oracle.error

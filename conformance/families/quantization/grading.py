@@ -108,8 +108,15 @@ def code_word(target: Format, code: int) -> str:
     return target.hexadecimal(code) if sign is None else NAN_WORDS[sign]
 
 
-def simplest_element(rules: Formula, elements: Elements, among: Mask) -> int:
-    """Return the index of the simplest ``x`` that a mask marks, under an ordinary scale if any."""
+def simplest_element(
+    rules: Formula, elements: Elements, among: Mask, *, prefers_usual: bool
+) -> int:
+    """Return the index of the simplest ``x`` that a mask marks.
+
+    If it ``prefers_usual``, one under an ordinary scale comes first.
+    """
+    if not prefers_usual:
+        return index_of_simplest(rules.source, elements.x, among)
     low, high = ORDINARY_SCALES
     scales = values_of(rules.scale, elements.scale)
     is_usual = among & (scales >= low) & (scales <= high)

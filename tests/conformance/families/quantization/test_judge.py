@@ -62,6 +62,7 @@ def answering(quantize: Quantize) -> Answer:
     return answer
 
 
+WITH_USUAL_SCALES = planted(shows_usual_scales=True)
 AS_A_GATE = planted(isolates_sweeps=True)
 """Draws more tensors, so that a rare one is among those of a single case."""
 
@@ -797,7 +798,7 @@ def test_the_reference_is_judged_by_the_definition() -> None:
 def test_the_example_has_an_ordinary_scale() -> None:
     """Bits of a very small scale and its x may be simpler, but nobody meets them."""
     case = "onnx-quantize-linear:25/float32/int8/scale:float32/form:axis"
-    [problem, *_] = judge(case, by(round_to=np.floor)).problems
+    [problem, *_] = judged(case, answering(by(round_to=np.floor)), WITH_USUAL_SCALES).problems
     assert isinstance(problem, WrongTensor)
     scale = float(problem.given.split("scale ")[1].split("(")[1].split(")")[0].split()[-1])
     assert 2.0**-16 <= scale <= 2.0**16, problem.given
