@@ -97,8 +97,8 @@ class Result(Printable):
     def to_arrow(self) -> pa.Table:
         """Return a table of the wrong answers: a row for each run of neighboring inputs.
 
-        Of tensors with names, it has a row for each level at which a rule is broken: the simplest wrong
-        element in words.
+        Of tensors with names, it has a row for each level at which a rule is broken: the simplest
+        wrong element in words.
         """
         import pyarrow as pa
 
