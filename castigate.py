@@ -108,7 +108,7 @@ def explain(
 
 
 def check(
-    function: Callable[[NDArray[Any]], object],
+    function: Callable[..., object],
     source: object,
     target: object,
     *,
@@ -120,7 +120,9 @@ def check(
 
     The function takes one row of inputs, and returns as many answers: numbers, or patterns as
     unsigned integers. With ``every`` all inputs are asked of sources of up to 32 bits, in a minute
-    or so. Which rules decide is as in ``cast``.
+    or so. Which rules decide is as in ``cast``. With a document of quantization the function takes
+    ``x``, ``scale`` and ``zero``, and returns the codes; one that encodes blocks takes ``x`` and
+    returns scales and codes.
     """
     return _function("answers:check")(function, source, target, document, mode, every)  # type: ignore[no-any-return]
 
@@ -154,7 +156,8 @@ def judge(
 ) -> Result:
     """Judge answers that are recorded in arrays; dtypes that are None are those of the arrays.
 
-    Which rules decide is as in ``cast``.
+    Which rules decide is as in ``cast``. With a document of quantization ``inputs`` are a dict of
+    the arrays ``x``, ``scale`` and ``zero``.
     """
     judged = _function("answers:judge")
     return judged(inputs, answers, source, target, document, mode, "answers")  # type: ignore[no-any-return]

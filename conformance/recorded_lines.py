@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import IO, Annotated, Any
@@ -13,10 +13,12 @@ from pydantic_core import ErrorDetails
 
 from conformance.families import lines_of
 from conformance.families.family import CaseLines
+from conformance.families.recorded_tensors import element_words
 from conformance.families.value_spelling import (
     INPUTS,
     InputDatum,
     JsonNumber,
+    NamedTensors,
     OutputDatum,
     json_text,
 )
@@ -91,12 +93,16 @@ class UnansweredInputs:
 class LineTally:
     """Counts lines by verdict, and malformed ones.
 
+    ``wrong_elements`` counts those of tensors with names, and ``first_wrong`` has the simplest of
+    the first such tensors in words, with the number of its line.
     ``unanswered`` keeps the inputs that have no line; None if nobody needs them.
     """
 
     lines: int = 0
     malformed: int = 0
     verdicts: dict[str, int] = field(default_factory=dict)
+    wrong_elements: int = 0
+    first_wrong: str = ""
     unanswered: UnansweredInputs | None = None
 
     @property
@@ -107,9 +113,12 @@ class LineTally:
         return 1 if self.verdicts.get("violates") or self.verdicts.get("deviates") else 0
 
 
-def judge_stream(stream: IO[str], tally: LineTally) -> Iterator[dict[str, Any]]:
+def judge_stream(
+    stream: IO[str], tally: LineTally, *, keeps_tensors: bool = True
+) -> Iterator[dict[str, Any]]:
     """Yield each line as a dict with its ``verdict``; of a malformed line, ``error`` and ``line``.
 
+    Without ``keeps_tensors``, a line about tensors with names lacks them, and those allowed.
     ``line`` is its number. Blank lines are skipped. ``tally`` counts the lines and their verdicts.
     If it has ``unanswered``, the input of each judged line is removed from there.
     """
@@ -117,7 +126,10 @@ def judge_stream(stream: IO[str], tally: LineTally) -> Iterator[dict[str, Any]]:
         tally.lines += 1
         try:
             if line is None:
-                raise CastigateError(f"longer than {LONGEST_LINE} characters; the rest is skipped")
+                raise CastigateError(
+                    f"longer than {LONGEST_LINE:,} characters; the rest is skipped; record large"
+                    " tensors in a file of arrays: castigate judge FILE.npz --case CASE"
+                )
             recorded = _parsed(line)
             lines = _lines_named(recorded.case)
             judged = _judged(lines, recorded)
@@ -129,7 +141,23 @@ def judge_stream(stream: IO[str], tally: LineTally) -> Iterator[dict[str, Any]]:
             continue
         verdict = judged["verdict"]
         tally.verdicts[verdict] = tally.verdicts.get(verdict, 0) + 1
+        if isinstance(recorded.input, NamedTensors):
+            _count_elements(tally, number, recorded.case, judged)
+            if not keeps_tensors:
+                judged = {name: each for name, each in judged.items() if name not in TENSOR_KEYS}
         yield judged
+
+
+TENSOR_KEYS = ("input", "output", "input_pattern", "output_pattern", "allowed")
+"""The keys of a line that hold whole tensors, if these have names."""
+
+
+def _count_elements(tally: LineTally, number: int, case: str, judged: Mapping[str, Any]) -> None:
+    """Count a line's wrong elements, and put the first wrong one into words."""
+    tally.wrong_elements += judged.get("wrong", 0)
+    if "element" in judged and not tally.first_wrong:
+        shown = element_words(case_of_any_shape(case), judged["element"])
+        tally.first_wrong = f"line {number}: {shown}"
 
 
 def judge_line(line: str, case: Case) -> dict[str, Any]:

@@ -156,6 +156,11 @@ NAMES = {
         *("specs/model/document.py", "specs/model/step_entry.py"),
         *("oracles/protocol.py", "oracles/wire/schema.py", "reports/problems.py"),
         "conformance/extras/containers/parties/gguf_party.py",  # functions of the gguf package
+        "conformance/extras/checkpoints/onnx_file.py",  # nodes of ONNX
+        "conformance/api/tensors.py",  # the method of an adapter
+        # Messages that send people to documents about it.
+        *("conformance/api/answers.py", "conformance/commands/judge.py"),
+        "conformance/extras/checkpoints/check.py",
     },
     "bitcast": {
         *("specs/model/document.py", "oracles/protocol.py", "oracles/wire/schema.py"),

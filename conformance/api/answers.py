@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from conformance.api.arrays import answers_of, array_of, format_of, patterns_of
 from conformance.api.case_choice import Mode, chosen_case
 from conformance.api.results import Result
+from conformance.api.tensors import check_tensors, judge_recorded
 from conformance.driver import BackendJudge
 from conformance.families.cast.quick_inputs import inputs_of
 from conformance.judging.subject import Settings
@@ -33,6 +34,8 @@ from specs.branches import Ruling
 from specs.cases import Case
 from specs.errors import CastigateError
 from specs.formats import EXHAUSTIVE_BITS, Format
+from specs.model.vocabulary import FORM
+from specs.operations import SCALE, X, Y, takes_named_tensors, tensor_dtypes
 from specs.outcomes import Rejected
 from specs.ruling import ruling
 
@@ -89,7 +92,8 @@ def check(
 ) -> Result:
     """Ask a function telling inputs, or every one, and return how a document judges the answers.
 
-    Raise CastigateError if the function raises an exception, or returns no numbers of the target.
+    Where tensors have names, as those of a quantization, the function gets each of them. Raise
+    CastigateError if the function raises an exception, or returns no numbers of the target.
     """
     form, end = format_of(source), format_of(target)
     case = chosen_case(form, end, document, mode)
@@ -98,6 +102,10 @@ def check(
             f"every=True asks sources of up to {SWEPT_BITS} bits; {form.name} has {form.bits}"
         )
     name = getattr(function, "__name__", type(function).__name__)
+    if takes_named_tensors(case):
+        if every:
+            raise CastigateError(f"every=True asks all inputs of a cast; {case.document} is none")
+        return check_tensors(function, case, name)
     inputs = inputs_of(case, ruling(case), SEED, EXAMPLES)
     answers = _asked(function, name, form, end, inputs)
     is_whole = form.bits <= EXHAUSTIVE_BITS
@@ -160,11 +168,19 @@ def judge(
 ) -> Result:
     """Return how a document judges recorded answers; dtypes that are None are those of the arrays.
 
-    Raise CastigateError if the arrays have not one shape, or a value is none of its dtype.
+    Inputs may be several arrays by name, if the document says how to quantize. Raise CastigateError
+    if the arrays have not one shape, or a value is none of its dtype.
     """
+    if isinstance(inputs, Mapping):
+        return _judge_named(inputs, answers, source, target, document, mode, name)
     form = format_of(source if source is not None else _dtype(inputs, "source"))
     end = format_of(target if target is not None else _dtype(answers, "target"))
     case = chosen_case(form, end, document, mode)
+    if takes_named_tensors(case):
+        names = ", ".join(tensor_dtypes(case).taken)
+        raise CastigateError(
+            f"{case.document} takes arrays by name: give inputs as a dict of {names}"
+        )
     given = patterns_of(form, inputs, "inputs")
     got = answers_of(end, answers, "answers")
     if given.shape != got.shape or not given.size:
@@ -173,6 +189,48 @@ def judge(
             " of at least one input"
         )
     return _judged(case, name, given.reshape(-1), got.reshape(-1), whole=False)
+
+
+def _judge_named(
+    inputs: Mapping[str, object],
+    answers: object,
+    source: object,
+    target: object,
+    document: str | None,
+    mode: Mode | None,
+    name: str,
+) -> Result:
+    """Return how a document judges recorded arrays that have names.
+
+    Raise CastigateError as ``judge`` does, and if the document is none of quantization.
+    """
+    if document is None:
+        raise CastigateError(
+            "inputs are arrays by name, which a document of quantization has; name it, such as"
+            " document='onnx-quantize-linear:25'"
+        )
+    results = answers if isinstance(answers, Mapping) else {Y: answers}
+    form = format_of(source if source is not None else _dtype(inputs.get(X), "source"))
+    end = format_of(target if target is not None else _dtype(results.get(Y), "target"))
+    case = chosen_case(form, end, document, mode)
+    if FORM in case.mode and SCALE in inputs:
+        named = _modes_of_scale(inputs[SCALE], case) | dict(mode or {})
+        case = chosen_case(form, end, document, named)
+    if not takes_named_tensors(case):
+        raise CastigateError(f"{document} is about casts; give one array of inputs, not a dict")
+    return judge_recorded(case, {**inputs, **results}, name)
+
+
+def _modes_of_scale(scale: object, case: Case) -> dict[str, object]:
+    """Return the form and the dtype that an array of scales shows; neither if it shows none."""
+    shape = getattr(scale, "shape", ())
+    longer = [size for size in shape if size > 1]
+    form = ("tensor", "axis", "block")[min(len(longer), 2)]
+    dtype = getattr(scale, "dtype", None)
+    found = {FORM: form}
+    if dtype is not None and format_of(dtype).name != case.mode[SCALE]:
+        found[SCALE] = format_of(dtype).name
+    return dict(found)
 
 
 def _dtype(array: object, parameter: str) -> object:

@@ -22,6 +22,7 @@ from conformance.api.results import Printable
 from conformance.driver import drive
 from conformance.families import SHAPED_TENSORS, explain_of, tensor_of
 from conformance.families.cast.pair_comparison import (
+    NAMELESS,
     Named,
     Recorded,
     answers_by_framework,
@@ -46,6 +47,7 @@ from specs.cases import Case, format_shape
 from specs.errors import CastigateError
 from specs.formats import Format, every_format
 from specs.loader import document_and_version, document_word, documents
+from specs.operations import is_cast
 from specs.questions import read_question
 
 if TYPE_CHECKING:
@@ -65,14 +67,24 @@ class Explanation(Printable):
     backends: tuple[Backend, ...]
     recorded: tuple[Recorded, ...]
     named: Named
+    shown: tuple[str, ...] = ()
+    """The lines about a case that is no cast; empty if the cases are casts."""
 
     @property
     def answers(self) -> dict[str, str]:
-        """The answer of each framework in words, such as ``44`` or ``NaN``, by its name."""
+        """The answer of each framework in words, such as ``44`` or ``NaN``, by its name.
+
+        Of what is no cast these are the data that the command's ``--json`` has, as texts.
+        """
+        if self.shown:
+            return {name: str(each) for name, each in self.told[0]["answers"].items()}
         return dict(answers_by_framework(self.cases, self.told, self.backends, self.recorded))
 
     def lines(self) -> Iterator[str]:
         """Yield the lines that ``castigate explain`` prints."""
+        if self.shown:
+            yield from self.shown
+            return
         is_graded = bool(self.named.frameworks)
         yield from pair_lines(
             self.cases, self.told, self.backends, self.recorded, self.named, is_graded
@@ -83,7 +95,7 @@ class Explanation(Printable):
         import pyarrow as pa
 
         names = ("case", "input", "rule", "level", "clause", "allowed")
-        rows = [{name: str(each[name]) for name in names} for each in self.told]
+        rows = [{name: str(each.get(name, "")) for name in names} for each in self.told]
         return pa.Table.from_pylist(rows, pa.schema([(name, pa.string()) for name in names]))
 
 
@@ -110,6 +122,8 @@ def explain(
     named = [*backends] or outdated()
     with ExitStack() as stack:
         loaded = load_all(stack, launch_configs(named, (), DEFAULT_TIMEOUT))
+        if not is_cast(cases[0]):
+            return _explained_alone(cases[0], word, loaded)
         told = tuple(_told(case, word, loaded) for case in cases)
         known = [] if backends else recorded_answers(cases[0], told[0], named)
         interest = Named(tuple(backends), document is not None)
@@ -120,6 +134,13 @@ def _told(case: Case, word: str, backends: Sequence[Backend]) -> Mapping[str, An
     explained = explain_of(case)(case, WrittenQuestion([word]))
     answers = {each.name: drive(explained.ask(), Client(each)) for each in backends}
     return {**explained.told, "answers": answers}
+
+
+def _explained_alone(case: Case, word: str, backends: Sequence[Backend]) -> Explanation:
+    """Return what one case that is no cast allows, as the command shows it."""
+    told = _told(case, word, backends)
+    lines = explain_of(case)(case, WrittenQuestion([word])).lines(dict(told))
+    return Explanation((case,), (told,), tuple(backends), (), NAMELESS, tuple(lines))
 
 
 def bitcast(

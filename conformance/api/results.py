@@ -12,7 +12,8 @@ from reports.findings.finding import Finding
 from reports.findings.finding_text import counted, datum_words
 from reports.grading.divergences import datum_of
 from reports.judgement import WRONG, Judgement
-from reports.problems import WrongValues
+from reports.problem_words import words
+from reports.problems import WrongTensor, WrongValues
 from specs.cases import Case
 from specs.formats import format_named
 
@@ -40,7 +41,7 @@ class Printable:
 
 @dataclass(frozen=True, repr=False)
 class Result(Printable):
-    """How a document or yardstick judges the answers to a cast; it is false if some are wrong.
+    """How a document or yardstick judges answers; it is false if some are wrong.
 
     ``findings`` are the causes of wrong answers. If ``is_whole``, every input of the source was
     asked.
@@ -87,11 +88,18 @@ class Result(Printable):
         for each in self.judgement.divergences:
             yield f"  {_example(self.case, each)}"
             yield f"    {each.level} by {each.rule}: {each.clause}"
+        for fault in self.judgement.faults:
+            yield f"  {words(fault)}"
+            yield f"    {fault.level} by {fault.rule}: {fault.clause}"
         for finding in self.findings:
             yield f"  {finding.name}: {finding.says}, {counted(finding.inputs, 'input')}"
 
     def to_arrow(self) -> pa.Table:
-        """Return a table of the wrong answers: a row for each run of neighboring inputs."""
+        """Return a table of the wrong answers: a row for each run of neighboring inputs.
+
+        Of tensors with names, it has a row for each level at which a rule is broken: the simplest
+        wrong element in words.
+        """
         import pyarrow as pa
 
         source, target = format_named(self.case.source), format_named(self.case.target)
@@ -106,6 +114,15 @@ class Result(Printable):
             }
             for each in self.judgement.divergences
             for run in zip(*(getattr(each.runs.listed, name) for name in OF_RUNS), strict=True)
+        ]
+        rows += [
+            {
+                "rule": each.rule,
+                "level": each.level,
+                **dict(zip(OF_RUNS, (each.given, each.given, each.got, each.got), strict=True)),
+            }
+            for each in self.judgement.faults
+            if isinstance(each, WrongTensor)
         ]
         columns = ("rule", "level", *OF_RUNS)
         return pa.Table.from_pylist(rows, pa.schema([(name, pa.string()) for name in columns]))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated
 
@@ -12,11 +13,20 @@ import typer
 
 from conformance.families.chains import removable_page, rewrites_page
 from conformance.families.chains.judged_rewrites import judged_rewrites
-from conformance.families.chains.removable_casts import RemovableCast, RemovableCasts, table_of
-from specs.chains import chain_named, has_chains
+from conformance.families.chains.questions import read_chains
+from conformance.families.chains.removable_casts import (
+    RemovableCast,
+    RemovableCasts,
+    editions,
+    table_of,
+)
+from conformance.question_words import ARROWS
+from specs.chains import Chain, chain_named, has_chains
 from specs.errors import CastigateError
+from specs.formats import either
 from specs.loader import document_and_version
 from specs.model.strict_model import StrictModel
+from specs.questions import TO
 
 REWRITES, SCHEMA = "rewrites", "schema"
 
@@ -26,7 +36,8 @@ def chains_command(
         list[str],
         typer.Argument(
             metavar="DOCUMENT[:VERSION] | CHAIN... | rewrites | schema",
-            help="All chains of two casts of a document; some, as onnx-cast/float32/int32/bool;"
+            help="All chains of two casts of a document; some, as onnx-cast/float32/int32/bool, or"
+            " one in words, as explain reads it (fp32 to bf16 to int8);"
             " `rewrites` for what optimizers leave out; `schema` for the JSON schema of --json.",
         ),
     ],
@@ -48,16 +59,19 @@ def chains_command(
             every = judged_rewrites()
             _write(every, partial(rewrites_page.page, every), json_file, page_file)
             typer.echo("\n".join(rewrites_page.summary_lines((*every.rules, *every.installed))))
-        case [one] if "/" not in one:
-            _document(one, json_file, page_file)
-        case _ if not all("/" in each for each in asked):
+        case [one] if one.endswith(".onnx"):
             raise CastigateError(
-                "name one document, or chains such as onnx-cast/float32/int32/bool"
+                f"`{one}` is a model, and chains are casts; name those that meet in it, such as"
+                " onnx-cast/float32/int32/bool"
             )
-        case _ if json_file or page_file:
-            raise CastigateError("--json and --page take a whole document; name DOCUMENT:VERSION")
+        case [one] if len(one.split()) == 1 and "/" not in one:
+            _document(one, json_file, page_file)
+        case _ if page_file:
+            raise CastigateError("--page takes a whole document; name DOCUMENT:VERSION")
         case _:
-            for each in [_looked_up(name) for name in asked]:
+            found = [one for chain in _chains(asked) for one in _looked_up(chain)]
+            _write_found(found, json_file)
+            for each in found:
                 typer.echo("\n".join(removable_page.found_lines(each)))
 
 
@@ -78,17 +92,71 @@ def _document(name: str, json_file: Path | None, page_file: Path | None) -> None
     typer.echo("\n".join(removable_page.summary_lines(every.chains)))
 
 
-def _looked_up(name: str) -> RemovableCast:
-    """Look a chain up in the table of its edition; raise CastigateError if it is not there."""
-    chain = chain_named(name)
-    first = chain.steps[0]
-    every = table_of(f"{first.document}:{first.version}")
-    found = next((each for each in every.chains if each.chain == chain.id), None)
-    if found is None:
+def _chains(asked: Sequence[str]) -> list[Chain]:
+    """Read chains by their ids, or one in words, of each document that has it and a table.
+
+    Raise CastigateError if there is none, or if there are values.
+    """
+    if all("/" in each for each in asked):
+        return [chain for each in asked for chain in _chains_called([each])]
+    words = [*asked[0].split(), *asked[1:]]
+    return _chains_called([TO if each in ARROWS else each for each in words])
+
+
+def _chains_called(words: Sequence[str]) -> list[Chain]:
+    question = read_chains(words)
+    if question is None:
         raise CastigateError(
-            f"the table of {every.edition} has no `{chain.id}`: name two casts that it lists"
+            f"`{' '.join(words)[:200]}` is no chain of casts; name one document, or three dtypes or"
+            " more, such as onnx-cast/float32/int32/bool"
         )
-    return found
+    if question.inputs:
+        raise CastigateError(
+            f"chains are about every input, and `{question.inputs[0]}` is one; castigate explain"
+            f" {' '.join(words)} answers it"
+        )
+    if len(question.chains) == 1:
+        return question.chains
+    shipped = [each for each in question.chains if _edition(each) in editions()]
+    if not shipped:
+        raise CastigateError(
+            f"no document that has this chain has a table; those with one are {either(editions())}"
+        )
+    if left := [_edition(each) for each in question.chains if each not in shipped]:
+        typer.echo(f"without a table of this chain: {', '.join(left)}", err=True)
+    return shipped
+
+
+def _edition(chain: Chain) -> str:
+    return f"{chain.steps[0].document}:{chain.steps[0].version}"
+
+
+def _looked_up(chain: Chain) -> list[RemovableCast]:
+    """Look up each two casts of a chain that meet in the table of its edition.
+
+    Raise CastigateError if they are not there.
+    """
+    every = table_of(_edition(chain))
+    names = [Chain(pair).id for pair in pairwise(chain.steps)]
+    known = {each.chain: each for each in every.chains if each.chain in names}
+    if missing := [name for name in names if name not in known]:
+        raise CastigateError(
+            f"the table of {every.edition} has no `{missing[0]}`: no two casts that it lists"
+        )
+    return [known[name] for name in names]
+
+
+def _write_found(found: Sequence[RemovableCast], json_file: Path | None) -> None:
+    """Write the answers about some chains; raise CastigateError if they are of several editions."""
+    if json_file is None:
+        return
+    of = [*dict.fromkeys(_edition(chain_named(each.chain)) for each in found)]
+    if len(of) > 1:
+        raise CastigateError(f"--json takes chains of one edition, and these are of {either(of)}")
+    [edition] = of
+    table = table_of(edition)
+    some = RemovableCasts(suite=table.suite, edition=edition, date=table.date, chains=tuple(found))
+    _write(some, str, json_file, None)
 
 
 def _write(

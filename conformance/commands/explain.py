@@ -21,6 +21,7 @@ from conformance.families.cast.pair_comparison import (
     most_telling,
     pair_lines,
     recorded_answers,
+    recorded_json,
 )
 from conformance.families.family import (
     INSTEAD_OF_SCALES,
@@ -145,15 +146,17 @@ def explain_command(
             raise refused[0]
         found = [[explained for explained, _ in of_input] for of_input in drawn]
         for of_input, explained, shown in zip(asked_of, found, drawn, strict=True):
+            known = is_open and not backend
+            recorded = recorded_answers(of_input[0], explained[0], named) if known else []
             if is_open and not as_json:
-                recorded = [] if backend else recorded_answers(of_input[0], explained[0], named)
                 lines = pair_lines(
                     of_input, explained, backends, recorded, interest, is_graded=bool(backend)
                 )
                 typer.echo("\n".join(lines))
             else:
-                for each in shown:
-                    _show(*each, as_json)
+                kept = {"recorded": recorded_json(of_input[0].target, recorded)} if known else {}
+                for told, draw in shown:
+                    _show(told | kept, draw, as_json)
         if as_json:
             _report(refused)
             return

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -117,6 +117,10 @@ class GradedTensor:
 TensorsByName = Mapping[str, Bits]
 
 
+Cut = Literal["anywhere", "between rows", "nowhere"]
+"""Where tensors may be cut: a row is all that shares an index of the first dimension."""
+
+
 @dataclass(frozen=True)
 class TensorFunctions:
     """The functions of a family whose operations take and return tensors by name.
@@ -128,7 +132,7 @@ class TensorFunctions:
     drawn ones, cut to about that many elements where that does not change their scales. ``shapes``
     takes a case and the shape of ``x``, and yields the name of each tensor of scales or zero points
     with the shapes that it may have. ``optional`` returns the names of the tensors that may be left
-    out.
+    out. ``cut`` says where the tensors of a case may be cut so that each part is judged as before.
     """
 
     answer: Callable[[Case, TensorsByName], TensorsByName]
@@ -137,6 +141,7 @@ class TensorFunctions:
     listed: Callable[[Case, int, int], Iterator[TensorsByName]]
     shapes: Callable[[Case, Shape], Iterator[tuple[str, Sequence[Shape]]]]
     optional: Callable[[Case], Collection[str]]
+    cut: Callable[[Case], Cut]
 
 
 class ShapedTensor(NamedTuple):

@@ -167,7 +167,8 @@ def tensors_given(case: Case, given: OutputDatum) -> dict[str, Bits]:
     }
     for name, shape in brings.shapes(case, found[X].shape):
         if name in found:
-            found[name] = _in_shape(found[name], spelled[name], shape, f"input.{name}")
+            is_flat = isinstance(spelled[name], NestedDatum)
+            found[name] = in_shape(found[name], shape, f"input.{name}", is_flat)
     return found
 
 
@@ -184,9 +185,10 @@ def tensors_returned(case: Case, x: Bits, output: OutputDatum) -> dict[str, Bits
     shapes = {Y: [x.shape], **dict(tensors_of(case).shapes(case, x.shape))}
     for name, bits in found.items():
         # Another shape of y breaks a rule, where a document has one about shapes.
-        is_flat = isinstance(spelled[name], NestedDatum) and bits.shape == (x.size,)
+        is_list = isinstance(spelled[name], NestedDatum)
+        is_flat = is_list and bits.shape == (x.size,)
         if name != Y or is_flat or not document_named(case.document).entry.tensors:
-            found[name] = _in_shape(bits, spelled[name], shapes[name], f"output.{name}")
+            found[name] = in_shape(bits, shapes[name], f"output.{name}", is_list)
     return found
 
 
@@ -215,15 +217,15 @@ def _require(what: str, names: set[str], spelled: Mapping[str, Any]) -> None:
         raise CastigateError(f"`{what}` has no tensor `{min(missing)}`")
 
 
-def _in_shape(found: Bits, spelled: Any, shapes: Sequence[Shape], what: str) -> Bits:
+def in_shape(found: Bits, shapes: Sequence[Shape], what: str, is_list: bool) -> Bits:
     """Return a tensor in one of ``shapes``; a flat list takes the first of these that has its size.
 
-    ``spelled`` is the tensor as the line spells it, and ``what`` its name in errors. Raise
-    CastigateError for any other shape.
+    ``what`` is its name in errors, and ``is_list`` whether it is a list or array without a shape of
+    its own. Raise CastigateError for any other shape.
     """
     if found.shape in shapes:
         return found
-    if isinstance(spelled, NestedDatum) and found.ndim == 1:
+    if is_list and found.ndim == 1:
         for shape in shapes:
             if prod(shape) == found.size:
                 return found.reshape(shape)
@@ -234,14 +236,19 @@ def _in_shape(found: Bits, spelled: Any, shapes: Sequence[Shape], what: str) -> 
 
 
 def judge_tensors(
-    case: Case, tensors: Mapping[str, Bits], answer: Mapping[str, Bits] | None
+    case: Case,
+    tensors: Mapping[str, Bits],
+    answer: Mapping[str, Bits] | None,
+    *,
+    has_allowed: bool = True,
 ) -> dict[str, Any]:
     """Return as data the verdict on an answer, its rule, and what is allowed.
 
     ``tensors`` are the inputs by name. ``answer`` has the results by name; it is None if an error
-    came instead. The data also have the count of ``wrong`` elements. If there are any, they have
-    the simplest wrong ``element`` of one result: the first that breaks a required rule, or else a
-    recommended one. If ``y`` has another shape than ``x``, they have neither.
+    came instead. Without ``has_allowed``, the data lack the tensors of what is allowed. They count
+    all ``elements``, and those that are ``wrong`` or ``open``. If some are wrong, they have the
+    simplest wrong ``element`` of one result: the first that breaks a required rule, or else a
+    recommended one. If ``y`` has another shape than ``x``, they have none of these.
     """
     if answer is not None and answer[Y].shape != tensors[X].shape:
         return _wrong_shape(case, tensors[X].shape)
@@ -257,10 +264,17 @@ def judge_tensors(
             found = {"verdict": verdict, **wrong.rule(at)._asdict(), "level": level}
             element = {"element": _element(wrong, at, at_required=level == "required")}
             break
-    count = sum(
-        int(np.count_nonzero(each.wrong("required") | each.wrong("recommended")))
-        for each in results
-    )
+    found |= {
+        "elements": sum(each.is_open.size for each in results),
+        "wrong": sum(
+            int(np.count_nonzero(each.wrong("required") | each.wrong("recommended")))
+            for each in results
+        ),
+        "open": sum(int(np.count_nonzero(each.is_open)) for each in results),
+        **element,
+    }
+    if not has_allowed:
+        return found
     allowed_tensors = {
         each.name: {
             "shape": list(each.shape),
@@ -268,7 +282,7 @@ def judge_tensors(
         }
         for each in results
     }
-    return {**found, "allowed": allowed_tensors, "wrong": count, **element}
+    return found | {"allowed": allowed_tensors}
 
 
 def _wrong_shape(case: Case, shape: tuple[int, ...]) -> dict[str, Any]:

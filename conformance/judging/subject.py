@@ -32,6 +32,9 @@ class Settings:
     """Whether a run stores answers also of cases that do not fail."""
     has_turns: bool = False
     """Whether a case that repeats another is left to some seeds, unless all is asked of it."""
+    shows_usual_scales: bool = False
+    """Whether the example of a wrong element has an ordinary scale if one is wrong. A run shows the
+    simplest bits instead, which ledgers list."""
     documents: tuple[str, ...] = ()
     """The texts of the users' own documents that are selected."""
     rules: tuple[tuple[str, str], ...] = ()

@@ -11,6 +11,7 @@ from reports.findings.cells import Cell
 from reports.findings.report import Report
 from reports.outputs.junit import junit
 from reports.outputs.summary_md import summary_md
+from reports.problems import WrongEnd, WrongTensor
 from reports.run_store.storage import file_to_write
 from specs.plain_text import escape_formula
 
@@ -41,11 +42,22 @@ def _values(cell: Cell) -> Iterator[object]:
     yield from (cell.case, cell.document, cell.version, cell.source, cell.target, cell.mode)
     yield from (cell.verdict, cell.inputs, cell.open, cell.wrong)
     yield " ".join(dict.fromkeys(broken.rule for broken in cell.broken))
-    first = cell.broken[0] if cell.broken else None
-    yield first.smallest if first else None
-    yield first.answer if first else None
-    yield " or ".join(first.allowed) if first else None
+    yield from _example(cell)
     yield cell.message
+
+
+def _example(cell: Cell) -> tuple[object, object, str | None]:
+    """Return the simplest failing input, its answer, and what is allowed; None if there is none.
+
+    Of tensors and chains, input and answer are in words.
+    """
+    first = cell.broken[0] if cell.broken else None
+    if first is not None and first.smallest is not None:
+        return first.smallest, first.answer, " or ".join(first.allowed)
+    for problem in cell.problems:
+        if isinstance(problem, WrongTensor | WrongEnd):
+            return problem.given, problem.got, " or ".join(problem.allowed)
+    return None, None, " or ".join(first.allowed) if first else None
 
 
 RENDERERS: Mapping[str, Callable[[Report], str]] = {

@@ -151,6 +151,17 @@ def test_explain_asks_a_chain_of_every_document_in_a_line_each() -> None:
     )
 
 
+def test_json_has_the_recorded_answers() -> None:
+    """They say that they are recorded: they have a key of their own, with version and date."""
+    code, out, _ = castigate("explain", "fp32", "int8", "300", "--json")
+    first, *_ = map(json.loads, out.splitlines())
+    assert code == 0
+    assert first["recorded"]["jax"].keys() == {"answer", "version", "date"}
+    assert first["recorded"]["jax"]["answer"] == "0x7f"
+    assert "recorded" not in castigate("explain", "fp32", "int8", "300", "--json",
+                                       "--backend=reference")[1]  # fmt: skip
+
+
 def test_explain_as_json_has_a_line_for_each_document_of_a_chain() -> None:
     code, out, _ = castigate("explain", "--json", "fp32", "bf16", "int8", "106.75", "1")
     found = [json.loads(line) for line in out.splitlines()]

@@ -5,15 +5,17 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from conformance.families import lines_of
+from conformance.families import lines_of, recorded_tensors
 from conformance.families.named_tensors import (
     formats_given,
     formats_returned,
+    judge_tensors,
     tensors_given,
     tensors_in_words,
 )
@@ -27,6 +29,7 @@ from conformance.recorded_lines import (
 )
 from specs.errors import CastigateError
 from specs.selection import case_named
+from tests.conformance.processes import castigate
 from tests.conformance.test_judge import judged
 
 Line = dict[str, Any]
@@ -236,3 +239,100 @@ def test_a_malformed_line_says_what_is_wrong(
     name: str, given: Any, output: Any, message: str
 ) -> None:
     assert message in verdict(name, given, output)["error"]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_parts_are_judged_like_the_whole(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wrong codes lie in late parts."""
+    case = case_named(name)
+    given = [*lines_of(case).listed(0, EXAMPLES)][-1]
+    tensors = tensors_given(case, NamedTensors.model_validate(given))
+    if name in (CODES, FLOAT8):
+        tensors = tensors | {"x": np.resize(tensors["x"], (12, 40))}
+    answer = dict(ORACLE.quantize(case, tensors))
+    spoilt = answer["y"].copy().reshape(-1)
+    spoilt[spoilt.size // 2 :] ^= 1
+    answer["y"] = spoilt.reshape(answer["y"].shape)
+    whole = judge_tensors(case, tensors, answer, has_allowed=False)
+    monkeypatch.setattr(recorded_tensors, "MOST_AT_ONCE", 16)
+    parts = recorded_tensors.judge_arrays(case, tensors, answer)
+    assert parts["wrong"] > 0
+    counts = ("verdict", "elements", "wrong", "open")
+    assert [parts[each] for each in counts] == [whole[each] for each in counts]
+    assert parts["element"] == whole["element"]
+
+
+def test_arrays_of_a_file_are_judged(tmp_path: Path) -> None:
+    x = np.array([[0.25, 1.0], [2.0, -3.0]], np.float16)
+    y = np.array([[5, 13], [23, -27]], np.int8)
+    file = tmp_path / "recorded.npz"
+    np.savez(file, x=x, scale=np.float16(0.1), zero=np.int8(3), y=y)
+    asked = ["judge", str(file), "--case", CODES]
+    code, out, err = castigate(*asked)
+    assert code == 0
+    assert json.loads(out) | {"rule": "", "clause": "", "level": ""} == {
+        "case": CODES,
+        "verdict": "conforms",
+        "rule": "",
+        "clause": "",
+        "level": "",
+        "elements": 4,
+        "wrong": 0,
+        "open": 0,
+    }
+    assert err == "4 elements: conforms\n"
+    y[1, 0] = 24
+    np.savez(file, x=x, scale=np.float16(0.1), zero=np.int8(3), y=y)
+    code, out, err = castigate(*asked)
+    assert code == 1
+    assert json.loads(out)["element"]["index"] == [1, 0]
+    assert err == (
+        "4 elements: violates\nwrong: 1 element; y[1, 0] of x 0x4000 (2), scale 0x2e66"
+        " (0.0999755859375), zero 0x03 (3) is 0x18 (24), not 0x17 (23)\n"
+    )
+    assert castigate(*asked, "--json") == (1, out, "")
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "says"),
+    [
+        ({"x": 1.0}, [], "holds arrays; name their case: castigate judge"),
+        ({"x": 1.0}, ["--case", CODES], "there is no array `scale`; the arrays of"),
+        ({"x": 1.0, "q": 1}, ["--case", CODES], "`q` is no array of"),
+        ({"x": 1.0}, ["--case", "onnx-cast:25/float32/int8"], "is no quantization"),
+        ({"x": 1.0}, ["--case", CODES, "--complete"], "are for JSON lines"),
+        ({"x": np.array(["a"])}, ["--case", CODES], "x: numpy makes no numbers of this"),
+        (None, ["--case", CODES], "is no .npz of arrays"),
+    ],
+)
+def test_a_file_of_arrays_that_does_not_fit_is_one_line(
+    tmp_path: Path, content: dict[str, Any] | None, options: list[str], says: str
+) -> None:
+    file = tmp_path / "recorded.npz"
+    if content is None:
+        file.write_bytes(b"PK\x03\x04 is no archive")
+    else:
+        np.savez(file, **content)
+    code, out, err = castigate("judge", str(file), *options)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith("castigate: ")
+    assert says in err
+
+
+def test_the_command_writes_tensors_only_if_asked(tmp_path: Path) -> None:
+    given = {"x": [0.25, 1], "scale": 0.1, "zero": 3}
+    file = tmp_path / "lines.jsonl"
+    file.write_text(json.dumps({"case": CODES, "input": given, "output": {"y": [6, 13]}}))
+    code, brief, err = castigate("judge", str(file))
+    assert not {"input", "output", "allowed", "input_pattern"} & json.loads(brief).keys()
+    assert "wrong: 1 element; line 1: y[0] of x 0x3400 (0.25)" in err
+    same, whole, also = castigate("judge", str(file), "--tensors")
+    assert (same, also) == (code, err)
+    assert json.loads(whole)["allowed"] == {"y": {"shape": [2], "bits": ["0x05", "0x0d"]}}
+
+
+def test_a_line_that_is_too_long_says_how_to_record_large_tensors() -> None:
+    tally = LineTally()
+    [found] = judge_stream(io.StringIO(" " * (LONGEST_LINE + 1)), tally)
+    assert "longer than 1,048,576 characters" in found["error"]
+    assert "castigate judge FILE.npz --case CASE" in found["error"]

@@ -228,6 +228,17 @@ def test_csv_has_the_right_value_in_every_column(tmp_path: Path) -> None:
     }
 
 
+def test_csv_has_the_example_of_a_tensor(tmp_path: Path) -> None:
+    codes = WrongTensor(
+        "nearest", "§ 2", "required", "y", "0.5, scale 1", "0x01 (1)", ("0x00",), 5, 9
+    )
+    name = cases()[0].id
+    report = planted_report(tmp_path, Judgement(name, "ort", "violates", (codes,)))
+    head, *rows = csv.reader(StringIO(cases_csv(report)))
+    [row] = [dict(zip(head, row, strict=True)) for row in rows if row[2] == name]
+    assert (row["smallest"], row["answer"], row["allowed"]) == ("0.5, scale 1", "0x01 (1)", "0x00")
+
+
 @pytest.mark.parametrize("mark", ["=", "+", "-", "@", "\t", "\r"])
 def test_csv_escapes_formulas(tmp_path: Path, mark: str) -> None:
     report = planted_report(tmp_path, Judgement(HALF, "ort", "error", (Note(f"{mark}1"),)))

@@ -35,8 +35,11 @@ EFFECTS = (
     "saturated",
     "to_nan",
     "to_infinity",
+    "nans",
+    "infinities",
+    "subnormals",
 )
-"""What a cast may do to an element, in the order of the flags' bits; a cast may do several."""
+"""What a cast may do to an element, and what an element may be, in the order of the flags' bits."""
 DIFFERING = len(EFFECTS)
 """The bit of elements to which backends give different answers."""
 BREAKING = DIFFERING + 1
@@ -174,6 +177,17 @@ class CastCheck:
             found.add_keys(self._flags[keys], counts, keys)
         return found
 
+    def flags(self, chunk: Bits) -> tuple[Flags, list[Bits]]:
+        """Return all flags of a chunk's elements, and the answers of the backends to them."""
+        if self.fold is None:
+            return self._flags_of(chunk)
+        keys = self.fold.keys(chunk).astype(np.intp)
+        if self._ask is None or self.asks_once:
+            answers = [] if self._ask is None else [each[keys] for each in self._answers]
+            return self._flags[keys], answers
+        compared, answers = self._flags_of(chunk)
+        return self._flags[keys] | compared, answers
+
     def located(self, tensor: StoredTensor, keys: Sequence[int]) -> dict[int, tuple[int, int]]:
         """Return by key the position and the pattern of its first element in a tensor."""
         assert self.fold is not None
@@ -260,6 +274,9 @@ def _effects_of_block(rulings: Sequence[Ruling], patterns: Bits) -> Flags:
         "out_of_range": out_of_range,
         "to_zero": inside & (magnitude == 0) & target.has_zero,
         "to_subnormal": inside & is_subnormal & ~parts.subnormal,
+        "nans": parts.nan,
+        "infinities": parts.infinity,
+        "subnormals": parts.subnormal,
     }
     if len(rulings) == 1:
         expected = expect_by_kernels.expect(rules, patterns)

@@ -16,6 +16,7 @@ from conformance.extras.checkpoints.cast_check import (
     EffectTally,
     ElementSample,
 )
+from conformance.extras.checkpoints.element_list import ElementList, allowed_words
 from conformance.extras.checkpoints.opening import open_checkpoint
 from conformance.extras.checkpoints.pattern_counts import fastest_count
 from conformance.extras.checkpoints.results import (
@@ -30,13 +31,10 @@ from conformance.extras.checkpoints.results import (
 from conformance.extras.checkpoints.stored_tensors import OtherTensor, StoredContents, StoredTensor
 from oracles.backend.launch_config import DEFAULT_TIMEOUT, launch_configs
 from oracles.backend.loading import load_all
-from oracles.reference import expect_by_exact
 from oracles.registry import Backend
-from reports.grading.allowed_answers import describe_allowed
-from specs.branches import Ruling
 from specs.cases import Case
 from specs.errors import CastigateError
-from specs.formats import Format, dtype_spelled, format_named
+from specs.formats import Format, dtype_spelled, dtypes_spelled, format_named
 from specs.loader import document_and_version, document_word
 from specs.ruling import ruling
 from specs.selection import cases_of_pair
@@ -63,6 +61,7 @@ def check_checkpoint(
     pythons: Sequence[str] = (),
     timeout: float = DEFAULT_TIMEOUT,
     progress: ByteProgress = no_progress,
+    listing: ElementList | None = None,
 ) -> CheckedCheckpoint:
     """Say what a cast to ``target`` does to each tensor of a checkpoint, and what backends answer.
 
@@ -71,7 +70,8 @@ def check_checkpoint(
     otherwise all floats but those of the target. ``document`` is ``NAME`` or ``NAME:VERSION``;
     without it, the yardstick ``small-floats`` decides: nearest even, and out of range the largest
     value, infinity or NaN. ``pythons`` has ``BACKEND=PATH`` for backends of another Python, and
-    ``timeout`` limits one answer in seconds. Raise CastigateError if the file or an option is
+    ``timeout`` limits one answer in seconds. ``listing`` writes elements while backends are loaded.
+    Raise CastigateError if the file or an option is
     invalid, if no tensor is left, if the document lacks a cast, or if a backend fails.
     """
     goal = _float_named("--to", target)
@@ -98,6 +98,8 @@ def check_checkpoint(
         }
         tallies = [(each, checks[each.dtype].tally(each, advance)) for each in chosen]
         examples = tuple(_examples(checks, tallies, names))
+        if listing is not None:
+            listing.write_rows(checks, chosen, names)
     rows = [
         TensorChanges(each.name, each.dtype, each.shape, _effects(each, tally, names))
         for each, tally in tallies
@@ -119,12 +121,19 @@ def check_checkpoint(
             for name, each in asked.items()
         },
         {each.name: each.version for each in loaded},
+        contents.notes,
     )
 
 
 def _float_named(option: str, word: str) -> Format:
     """Return the float format that an option names; raise CastigateError if it names none."""
     found = format_named(dtype_spelled(word))
+    if found.is_integral and option == "--to":
+        raise CastigateError(
+            f"--to `{word}` is no float; weights become integers by scales, by a quantization:"
+            " castigate judge FILE.npz --case CASE judges it, and castigate.check a function of"
+            " yours (docs/quantization.md)"
+        )
     if found.kind != "float":
         raise CastigateError(f"{option} `{word}` is no float; name one such as float8e4m3fn")
     return found
@@ -144,14 +153,21 @@ def _chosen(
     ]
     if not wanted:
         counts = Counter(each.dtype for each in contents.floats)
-        counts += Counter(each.dtype for each in contents.others)
+        counts += Counter(_dtype_word(each.dtype) for each in contents.others)
         has = ", ".join(f"{count:,} of {dtype}" for dtype, count in counts.most_common())
         what = f"of {source.name}" if source is not None else f"of floats to cast to {target.name}"
         hint = "name another --from" if source is not None else "give another file"
         raise CastigateError(f"{path} has no tensor {what}; it has {has or 'none at all'}; {hint}")
     names = {id(each) for each in wanted}
-    left = (OtherTensor(each.name, each.dtype) for each in contents.floats if id(each) not in names)
-    return wanted, (*contents.others, *left)
+    left = [(each.name, each.dtype) for each in contents.floats if id(each) not in names]
+    others = (*contents.others, *left)
+    return wanted, tuple(OtherTensor(name, _dtype_word(dtype)) for name, dtype in others)
+
+
+def _dtype_word(dtype: str) -> str:
+    """Return Castigate's name of a dtype as a file names it, such as I64; or the file's name."""
+    known = dtypes_spelled(dtype)
+    return known[0] if len(known) == 1 else dtype
 
 
 def _cases(document: str | None, source: str, target: str) -> tuple[Case, ...]:
@@ -236,15 +252,7 @@ def _examples(
             tensor.name,
             tensor.dtype,
             tensor.place(position),
-            pattern,
-            _allowed(check.rulings, pattern),
-            dict(zip(backends, answers, strict=True)),
+            check.source.hexadecimal(pattern),
+            allowed_words(check.rulings, pattern),
+            dict(zip(backends, map(check.target.hexadecimal, answers), strict=True)),
         )
-
-
-def _allowed(rulings: Sequence[Ruling], pattern: int) -> tuple[str, ...]:
-    """Return in words what any of some rulings allows for a pattern, by the exact definition."""
-    words = (
-        describe_allowed(rules, expect_by_exact.allow(rules, pattern), pattern) for rules in rulings
-    )
-    return tuple(dict.fromkeys(word for each in words for word in each))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,8 +15,13 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 
 from conformance.commands.options import BackendOption, PythonOption, TimeoutOption
 from conformance.extras.checkpoints.check import check_checkpoint
+from conformance.extras.checkpoints.element_list import ElementList
 from conformance.extras.checkpoints.results import result_lines, result_record
 from oracles.backend.launch_config import DEFAULT_TIMEOUT
+from reports.findings.finding_text import counted
+from specs.errors import CastigateError
+
+MOST_LISTED = 1000
 
 
 def check_command(
@@ -55,6 +61,18 @@ def check_command(
     verbose: Annotated[
         bool, typer.Option("--verbose", help="List all tensors, not one screen.")
     ] = False,
+    listed: Annotated[
+        str | None,
+        typer.Option(
+            "--list",
+            metavar="EFFECT",
+            help="Print the elements with an effect as CSV, nothing else: changed, out-of-range,"
+            " to-zero, to-subnormal, nan, backends-differ, not-allowed, …",
+        ),
+    ] = None,
+    limit: Annotated[
+        int, typer.Option(min=0, metavar="N", help="The most elements of --list; 0 for all.")
+    ] = MOST_LISTED,
     python: PythonOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,
 ) -> None:
@@ -63,6 +81,9 @@ def check_command(
     Exit code 0 if all answers are alike and allowed, or no backend is named; 1 if not; 2 if the
     file or an option cannot be used.
     """
+    if listed is not None and as_json:
+        raise CastigateError("--list prints CSV, and --json one object; give one of them")
+    listing = None if listed is None else ElementList(listed, limit, sys.stdout)
     with _progress() as progress:
         checked = check_checkpoint(
             checkpoint,
@@ -73,8 +94,12 @@ def check_command(
             pythons=python or (),
             timeout=timeout,
             progress=progress,
+            listing=listing,
         )
-    if as_json:
+    if listing is not None:
+        more = "; more are left out, --limit 0 lists all" if listing.has_more else ""
+        typer.echo(f"{counted(listing.written, 'element')} listed{more}", err=True)
+    elif as_json:
         typer.echo(json.dumps(result_record(checked)))
     else:
         typer.echo("\n".join(result_lines(checked, verbose)))

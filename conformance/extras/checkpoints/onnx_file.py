@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 from math import prod
@@ -22,6 +23,7 @@ from conformance.extras.checkpoints.stored_tensors import (
     file_chunks,
 )
 from oracles.protocol import Bits
+from reports.findings.finding_text import counted
 from specs.errors import CastigateError, quoted, require_regular
 from specs.formats import Format, format_named
 
@@ -77,7 +79,21 @@ def read_onnx(path: Path) -> StoredContents:
         # Initializers of equal content may share their bytes.
         for one in found:
             check_spans(file, [one])
-    return StoredContents(tuple(floats), tuple(others))
+    return StoredContents(tuple(floats), tuple(others), tuple(_notes(model.graph)))
+
+
+QUANTIZING = ("QuantizeLinear", "DequantizeLinear")
+
+
+def _notes(graph: Any) -> Iterator[str]:
+    """Yield a line about nodes whose scales and zero points are read as any other initializer."""
+    counts = Counter(node.op_type for node in graph.node if node.op_type in QUANTIZING)
+    if counts:
+        nodes = " and ".join(counted(each, kind) for kind, each in sorted(counts.items()))
+        yield (
+            f"scales and zero points of {nodes} are read as plain initializers; castigate"
+            " judge judges what the nodes compute"
+        )
 
 
 def _tensor(

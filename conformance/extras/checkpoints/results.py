@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.api.results import Printable
 from conformance.extras.checkpoints.stored_tensors import OtherTensor
-from reports.counterexample.drawing import datum_with_value
 from reports.findings.finding_text import counted, datum_words
 from reports.outputs.table import in_columns
-from specs.formats import format_named
+from specs.formats import Format, format_named
 from specs.plain_text import plain_line
 
 if TYPE_CHECKING:
@@ -24,6 +23,8 @@ ROUNDING = "nearest-even"
 SCREENFUL = 20
 """The most tensors that are listed without ``--verbose``."""
 LONGEST_NAME = 60
+MOST_NAMED = 8
+"""The most tensors that are named of those that were not checked."""
 COLUMNS: dict[str, str] = {
     "changed": "changed",
     "out_of_range": "out of range",
@@ -32,6 +33,9 @@ COLUMNS: dict[str, str] = {
     "to_infinity": "to infinity",
     "to_zero": "to zero",
     "to_subnormal": "to subnormal",
+    "nans": "NaN",
+    "infinities": "infinite",
+    "subnormals": "subnormal",
     "differing": "backends differ",
 }
 """The columns of the table by the field of ``Effects``; those without any element are left out."""
@@ -43,8 +47,9 @@ class Effects:
 
     ``changed``: the value is none of the target's. ``out_of_range``: it is beyond the largest value
     after rounding, or an infinity that the target lacks. ``to_zero``: it is not zero and rounds to
-    zero. ``to_subnormal``: the result is subnormal, the element was not. With a document,
+    zero. ``to_subnormal``: the result is subnormal, the element was not. Where one case decides,
     ``saturated``, ``to_nan`` and ``to_infinity`` count what becomes of those out of range.
+    ``nans``, ``infinities`` and ``subnormals`` count what elements are before the cast.
     ``differing``: not all backends give the same answer. ``breaking``: by backend, the answers that
     the document or the yardstick does not allow.
     """
@@ -57,6 +62,9 @@ class Effects:
     saturated: int = 0
     to_nan: int = 0
     to_infinity: int = 0
+    nans: int = 0
+    infinities: int = 0
+    subnormals: int = 0
     differing: int = 0
     breaking: Mapping[str, int] = field(default_factory=dict)
 
@@ -86,7 +94,7 @@ class ElementExample:
     """An element of a tensor on which a cast has an effect.
 
     ``effect`` is a field of ``Effects``, or ``breaking:BACKEND``. ``pattern`` has the element's
-    bits, ``allowed`` what may come out (hex patterns, or names such as ``any-nan``), and
+    bits in hex, ``allowed`` what may come out (patterns, or names such as ``any-nan``), and
     ``answers`` the pattern that each backend returns.
     """
 
@@ -94,9 +102,9 @@ class ElementExample:
     tensor: str
     dtype: str
     index: tuple[int, ...]
-    pattern: int
+    pattern: str
     allowed: tuple[str, ...]
-    answers: Mapping[str, int]
+    answers: Mapping[str, str]
 
 
 @dataclass(frozen=True, repr=False)
@@ -107,7 +115,8 @@ class CheckedCheckpoint(Printable):
 
     ``others`` are tensors that were not checked. ``decided_by`` has by source the document's case,
     or the yardstick's cases of which any may allow an answer; ``asked`` has by source, then by
-    backend, the case that was asked. ``versions`` are those of the backends.
+    backend, the case that was asked. ``versions`` are those of the backends,
+    and ``notes`` say what the check passes over in this file.
     """
 
     path: str
@@ -120,6 +129,7 @@ class CheckedCheckpoint(Printable):
     decided_by: Mapping[str, tuple[str, ...]]
     asked: Mapping[str, Mapping[str, str]]
     versions: Mapping[str, str]
+    notes: tuple[str, ...] = ()
 
     @property
     def is_safe(self) -> bool:
@@ -143,7 +153,7 @@ class CheckedCheckpoint(Printable):
                 {
                     "tensor": each.name,
                     "dtype": each.dtype,
-                    "shape": [*each.shape],
+                    "shape": shape_text(each.shape),
                     **{name: getattr(each.effects, name) for name in counts},
                 }
                 for each in self.tensors
@@ -219,7 +229,7 @@ def _table(checked: CheckedCheckpoint, shows_all: bool) -> Iterator[str]:
     rows = [["tensor", "dtype", "shape", "elements", *(title for title, _ in columns)]]
     for each in shown:
         name = plain_line(each.name, LONGEST_NAME)
-        rows.append(row(name, each.dtype, _shape(each.shape), each.effects))
+        rows.append(row(name, each.dtype, shape_text(each.shape), each.effects))
     if len(checked.tensors) > 1:
         rows.append(row("all", "", "", checked.total))
     yield from in_columns(rows, range(3, len(rows[0])))
@@ -227,7 +237,8 @@ def _table(checked: CheckedCheckpoint, shows_all: bool) -> Iterator[str]:
         yield f"and {len(checked.tensors) - len(shown):,} more; --verbose shows all"
 
 
-def _shape(sizes: Sequence[int]) -> str:
+def shape_text(sizes: Sequence[int]) -> str:
+    """Return a shape such as `64×64`."""
     return "×".join(map(str, sizes)) or "scalar"
 
 
@@ -238,19 +249,18 @@ def _not_allowed(backend: str) -> str:
 def _example_lines(checked: CheckedCheckpoint, examples: Sequence[ElementExample]) -> Iterator[str]:
     """Yield the lines of an element, which is an example of one effect or more."""
     example = examples[0]
-    source, target = format_named(example.dtype), format_named(checked.target)
     titles = []
     for each in examples:
         effect, _, backend = each.effect.partition(":")
         titles.append(_not_allowed(backend) if backend else COLUMNS[effect])
     place = f"[{', '.join(map(str, example.index))}]"
-    given = datum_with_value(source, example.pattern)
+    given = datum_words(example.dtype, example.pattern)
     yield f"{', '.join(titles)}: {plain_line(example.tensor, LONGEST_NAME)}{place} is {given}"
-    allowed = [datum_words(target.name, each) for each in example.allowed]
+    allowed = [datum_words(checked.target, each) for each in example.allowed]
     yield f"  allowed {' or '.join(allowed)}"
     for answer in dict.fromkeys(example.answers.values()):
         names = [name for name, each in example.answers.items() if each == answer]
-        yield f"  {', '.join(names)} {datum_with_value(target, answer)}"
+        yield f"  {', '.join(names)} {datum_words(checked.target, answer)}"
 
 
 def _notes(checked: CheckedCheckpoint) -> Iterator[str]:
@@ -261,16 +271,33 @@ def _notes(checked: CheckedCheckpoint) -> Iterator[str]:
     else:
         yield f"decided by the yardstick {YARDSTICK}: the exact value, rounded to {ROUNDING}"
         if checked.total.out_of_range:
+            ends = ["the largest value", *_specials(format_named(checked.target))]
             yield (
-                "  out of range documents differ, so the largest value, NaN and infinity are"
-                " allowed; --document decides"
+                f"  out of range documents differ, so {_listed(ends)} are allowed; --document"
+                " decides"
+                if len(ends) > 1
+                else f"  out of range there is only the largest value of {checked.target}"
             )
+    yield from checked.notes
     if checked.others:
         kinds = Counter(plain_line(each.dtype, LONGEST_NAME) for each in checked.others)
         words = ", ".join(f"{count:,} of {dtype}" for dtype, count in kinds.most_common())
-        first = plain_line(checked.others[0].name, LONGEST_NAME)
-        more = ", …" if len(checked.others) > 1 else ""
-        yield f"not checked: {counted(len(checked.others), 'tensor')} ({words}): {first}{more}"
+        shown = [plain_line(each.name, LONGEST_NAME) for each in checked.others[:MOST_NAMED]]
+        more = ", …" if len(checked.others) > len(shown) else ""
+        count = counted(len(checked.others), "tensor")
+        yield f"not checked: {count} ({words}): {', '.join(shown)}{more}"
+
+
+def _specials(target: Format) -> Iterator[str]:
+    """Yield what a format has beyond its largest value."""
+    if target.nan_codes:
+        yield "NaN"
+    if target.entry.infinity:
+        yield "infinity"
+
+
+def _listed(words: Sequence[str]) -> str:
+    return f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 def result_record(checked: CheckedCheckpoint) -> dict[str, Any]:

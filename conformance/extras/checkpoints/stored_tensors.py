@@ -82,10 +82,14 @@ class OtherTensor(NamedTuple):
 
 @dataclass(frozen=True)
 class StoredContents:
-    """The tensors of a checkpoint: those of floats, and others, whose elements are not read."""
+    """The tensors of a checkpoint: those of floats, and others, whose elements are not read.
+
+    ``notes`` are lines about what a check of the floats passes over.
+    """
 
     floats: tuple[StoredTensor, ...]
     others: tuple[OtherTensor, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def names(self) -> list[str]:

@@ -144,4 +144,12 @@ def sample(case: Case) -> dict[str, Bits]:
     return tensors
 
 
-TENSORS = TensorFunctions(answer_blocks, results, sample, listed, shapes, lambda case: ())
+TENSORS = TensorFunctions(
+    answer_blocks,
+    results,
+    sample,
+    listed,
+    shapes,
+    optional=lambda _: (),
+    cut=lambda _: "between rows",
+)

@@ -316,6 +316,19 @@ def recorded_answers(
     ]
 
 
+def recorded_json(target: str, recorded: Sequence[Recorded]) -> dict[str, dict[str, str]]:
+    """Return recorded answers as data for JSON, by framework: pattern, version, and date."""
+    form = format_named(target)
+    return {
+        each.name: {
+            "answer": form.hexadecimal(each.code),
+            "version": each.version,
+            "date": each.date,
+        }
+        for each in recorded
+    }
+
+
 def most_telling(cases: Sequence[Case], explained: Sequence[Mapping[str, Any]]) -> Case:
     """Return the case whose document decides the input most strictly; of several a usual one.
 

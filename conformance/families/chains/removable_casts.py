@@ -112,7 +112,8 @@ def table_of(edition: str, folder: Path = FOLDER) -> RemovableCasts:
         known = ", ".join(editions(folder)) or "none"
         raise CastigateError(
             f"no table of the chains of {edition} is shipped (there are: {known}); in a checkout,"
-            f" `python -m lab.removable {edition}` makes one, in up to an hour"
+            f" `python -m lab.removable {edition}` makes one, in up to an hour; castigate explain"
+            " compares a chain and its direct cast for single inputs"
         )
     table = pq.read_table(path)
     told = {name.decode(): value.decode() for name, value in table.schema.metadata.items()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,11 +12,18 @@ from numpy.typing import NDArray
 from conformance.families.family import GradedTensor, Rule
 from conformance.families.quantization import exact as exact_quantization
 from conformance.families.quantization.exact import AllowedCode, AllowedResult
-from conformance.families.quantization.kernels import NAN_CODES, NO_CODE, ExpectedCodes, expect
+from conformance.families.quantization.kernels import (
+    NAN_CODES,
+    NO_CODE,
+    ExpectedCodes,
+    expect,
+    values_of,
+)
 from conformance.families.quantization.ruling import Formula
 from oracles.protocol import Bits, Mask
 from reports.counterexample.drawing import datum_with_value
 from reports.grading.allowed_answers import is_nan
+from reports.grading.divergences import index_of_simplest
 from specs.cases import Shape
 from specs.formats import Format
 from specs.model.step_entry import FormulaStep
@@ -24,6 +31,8 @@ from specs.outcomes import Nan
 
 EXACT_SAMPLE = 8
 """How many elements of a request the definition judges if the reference gave the answers."""
+ORDINARY_SCALES = 2.0**-16, 2.0**16
+"""The ends of the range of scales that people meet; an example is taken from there if it can be."""
 SIGN_OF_NANS = {code: sign for sign, code in NAN_CODES.items()}
 NAN_WORDS = {"any": "any-nan", "+": "+nan", "-": "-nan"}
 """The NaNs of a sign, or of any, as JSON spells them."""
@@ -97,6 +106,21 @@ def code_word(target: Format, code: int) -> str:
     """Spell an allowed pattern for JSON: in hex digits, or as `any-nan`, `+nan` or `-nan`."""
     sign = SIGN_OF_NANS.get(code)
     return target.hexadecimal(code) if sign is None else NAN_WORDS[sign]
+
+
+def simplest_element(
+    rules: Formula, elements: Elements, among: Mask, *, prefers_usual: bool
+) -> int:
+    """Return the index of the simplest ``x`` that a mask marks.
+
+    If it ``prefers_usual``, one under an ordinary scale comes first.
+    """
+    if not prefers_usual:
+        return index_of_simplest(rules.source, elements.x, among)
+    low, high = ORDINARY_SCALES
+    scales = values_of(rules.scale, elements.scale)
+    is_usual = among & (scales >= low) & (scales <= high)
+    return index_of_simplest(rules.source, elements.x, is_usual if is_usual.any() else among)
 
 
 def expect_exactly(rules: Formula, elements: Elements) -> ExpectedCodes:
@@ -214,8 +238,12 @@ def graded_result(
         if answer is None:
             of_level = expected.is_recommended == (level == "recommended")
             return np.asarray(~expected.is_open & of_level)
-        graded = grade(form, expected, answer.reshape(-1))
-        return graded.is_required if level == "required" else graded.is_recommended
+        return graded().is_required if level == "required" else graded().is_recommended
+
+    @cache
+    def graded() -> Graded:
+        assert answer is not None
+        return grade(form, expected, answer.reshape(-1))
 
     return GradedTensor(
         name, form, shape, answer, expected.is_open, inputs, rule, given, allowed, wrong

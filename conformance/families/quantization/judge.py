@@ -27,6 +27,7 @@ from conformance.families.quantization.grading import (
     expect_exactly,
     grade,
     rule_of,
+    simplest_element,
 )
 from conformance.families.quantization.inputs import (
     DRAWS,
@@ -52,7 +53,6 @@ from oracles.backend.replies import (
 )
 from oracles.protocol import Bits, Mask
 from reports.counterexample.drawing import datum_with_value
-from reports.grading.divergences import index_of_simplest
 from reports.judgement import AnswerExample, Judgement
 from reports.problems import Note, Problem, Unoffered, WrongShape, WrongTensor
 from specs.cases import Case
@@ -128,13 +128,14 @@ def _judge_static(subject: Subject, case: Case, digester: AnswerDigester) -> Ask
         return Judgement(case.id, subject.name, "unsupported", (Unoffered(declined[0]),))
     rows = [each for each in answered if not each.given.where]
     drawn = [each for each in answered if each.given.where]
-    wrong = [*_problems(case, rows)]
+    usual = subject.settings.shows_usual_scales
+    wrong = [*_problems(case, rows, usual)]
     masks = _wrong_in_drawn_alone(rows, drawn)
     if any(mask.any() for of_level in masks.values() for mask in of_level):
         if not (yield from _are_wrong_alone(case, drawn, masks)):
-            wrong += _problems_of_drawn(case, drawn, masks, "only in", (IN_OTHER_TENSORS,))
+            wrong += _problems_of_drawn(case, drawn, masks, "only in", (IN_OTHER_TENSORS,), usual)
         elif not wrong:
-            wrong += _problems_of_drawn(case, drawn, masks, "met in", _followed(case, drawn))
+            wrong += _problems_of_drawn(case, drawn, masks, "met in", _followed(case, drawn), usual)
     if failed and not (wrong or lost):
         return (yield from _failed(subject, case, *failed[0]))
     reproduction = (yield from _script(subject, case, answered)) if wrong else ""
@@ -166,7 +167,7 @@ def _failed(subject: Subject, case: Case, missing: NoAnswer, given: Given) -> As
     if not isinstance(missing, Raised):
         return found
     elements = _in_a_row(given)
-    at = index_of_simplest(formula(case).source, elements.x, np.ones(x.size, bool))
+    at = simplest_element(formula(case), elements, np.ones(x.size, bool), prefers_usual=True)
     [element] = elements.at(np.array([at]))
     one = AboutTensors(case, tensors_of_element(case, *element))
     alone = yield from ask(one)
@@ -213,15 +214,16 @@ def _graded(
     return _Answers(given, places, elements, answers, grade(rules.target, expected, answers))
 
 
-def _problems(case: Case, rows: Sequence[_Answers]) -> Iterator[WrongTensor]:
+def _problems(case: Case, rows: Sequence[_Answers], usual: bool) -> Iterator[WrongTensor]:
     """Yield a problem for each level that answers to listed requests break, required first.
 
-    Each shows the simplest wrong element of the first request that has one at the level.
+    Each shows the simplest wrong element of the first request that has one at the level; if
+    ``usual``, one with an ordinary scale first.
     """
     masks = {level: [_mask(each, level) for each in rows] for level in LEVELS}
     if any(mask.any() for of_level in masks.values() for mask in of_level):
         followed = _followed(case, rows)
-        yield from _by_level(case, rows, masks, followed, lambda _: "")
+        yield from _by_level(case, rows, masks, followed, lambda _: "", usual)
 
 
 def _problems_of_drawn(
@@ -230,6 +232,7 @@ def _problems_of_drawn(
     masks: Mapping[str, list[Mask]],
     met: str,
     followed: tuple[str, ...],
+    usual: bool,
 ) -> Iterator[WrongTensor]:
     """Yield a problem for each level of ``masks``, which mark what is wrong in drawn tensors.
 
@@ -240,7 +243,7 @@ def _problems_of_drawn(
         shown = [each.given.where for each, mask in zip(drawn, of_level, strict=True) if mask.any()]
         return f"{met} tensors of {' and of '.join(shown[:MOST_SHOWN])}"
 
-    yield from _by_level(case, drawn, masks, followed, where)
+    yield from _by_level(case, drawn, masks, followed, where, usual)
 
 
 def _wrong_in_drawn_alone(
@@ -306,15 +309,19 @@ def _by_level(
     masks: Mapping[str, list[Mask]],
     followed: tuple[str, ...],
     where: Callable[[list[Mask]], str],
+    usual: bool,
 ) -> Iterator[WrongTensor]:
-    """Yield a problem for each level of ``masks`` that marks elements; ``where`` describes them."""
+    """Yield a problem for each level of ``masks`` that marks elements; ``where`` describes them.
+
+    ``usual`` is that of ``_problems``.
+    """
     rules = formula(case)
     for level, of_level in masks.items():
         at_request = next((at for at, mask in enumerate(of_level) if mask.any()), None)
         if at_request is None:
             continue
         each = answered[at_request]
-        at = index_of_simplest(rules.source, each.elements.x, of_level[at_request])
+        at = simplest_element(rules, each.elements, of_level[at_request], prefers_usual=usual)
         [element] = each.elements.at(np.array([at]))
         found = allowed(rules, *element)
         rule, clause = rule_of(rules, found)
@@ -385,7 +392,12 @@ def _script(subject: Subject, case: Case, answered: Sequence[_Answers]) -> Ask[s
     rules = formula(case)
     level = "required" if any(each.graded.is_required.any() for each in answered) else "recommended"
     each = next(each for each in answered if _mask(each, level).any())
-    at = index_of_simplest(rules.source, each.elements.x, _mask(each, level))
+    at = simplest_element(
+        rules,
+        each.elements,
+        _mask(each, level),
+        prefers_usual=subject.settings.shows_usual_scales,
+    )
     [element] = each.elements.at(np.array([at]))
     one = tensors_of_element(case, *element)
     if _is_answer((yield from ask(AboutTensors(case, one))), each.answers[at]):

@@ -6,14 +6,19 @@ from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 
-from conformance.families.family import GradedTensor, Rule, TensorFunctions, TensorsByName
+from conformance.families.family import (
+    Cut,
+    GradedTensor,
+    Rule,
+    TensorFunctions,
+    TensorsByName,
+)
 from conformance.families.quantization.dynamic import dynamic_inputs
 from conformance.families.quantization.exact import AllowedResult, dynamic_scale, dynamic_zero_point
 from conformance.families.quantization.grading import (
     Elements,
     allowed,
     as_code,
-    expect_by_kernels,
     graded_result,
     rule_of,
 )
@@ -22,7 +27,13 @@ from conformance.families.quantization.inputs import (
     telling_requests,
     tensors_of_element,
 )
-from conformance.families.quantization.kernels import ExpectedCodes, codes_of, quantize, spread
+from conformance.families.quantization.kernels import (
+    ExpectedCodes,
+    codes_of,
+    expect,
+    quantize,
+    spread,
+)
 from conformance.families.quantization.ruling import Formula, dtypes, formula
 from oracles.protocol import Bits
 from specs.cases import Case, Shape, format_shape
@@ -72,7 +83,8 @@ def _codes(
         named = zip((X, SCALE, ZERO), element(at), strict=True)
         return {name: formats[name].hexadecimal(code) for name, code in named if code is not None}
 
-    expected = expect_by_kernels(rules, elements)
+    # Not by the cache of runs, which would keep what is expected of recorded tensors.
+    expected = expect(rules, elements.x, elements.scale, elements.zero)
     codes = None if answer is None else answer[Y]
     inputs = rules.source, elements.x
     return graded_result(Y, formats[Y], shape, codes, expected, inputs, rule, given)
@@ -160,6 +172,13 @@ def shapes(case: Case, x: Shape) -> Iterator[tuple[str, Sequence[Shape]]]:
     yield ZERO, own
 
 
+def cut(case: Case) -> Cut:
+    """Return where tensors may be cut: nowhere if one scale follows from the whole tensor."""
+    if operation_of(case) == "dynamic-quantize":
+        return "nowhere"
+    return "anywhere" if case.mode[FORM] == "tensor" else "between rows"
+
+
 LARGEST = 255
 """The largest number of a sample, where the codes have it."""
 WITH_ZERO_POINT = range(8, 17)
@@ -188,4 +207,4 @@ def _largest_whole(codes: Format) -> int:
     return codes.max_code if codes.is_integral else 1 << codes.entry.mantissa
 
 
-TENSORS = TensorFunctions(quantize, results, sample, listed, shapes, optional)
+TENSORS = TensorFunctions(quantize, results, sample, listed, shapes, optional, cut)

@@ -32,7 +32,11 @@ from specs.formats import Format, format_named
 from specs.model.step_entry import Situation
 from specs.pair_conditions import value_of
 
-QuotientRounding = Literal["even", "away", "up", "toward-zero", "down"]
+QuotientRounding = Literal[
+    "even", "away", "up", "toward-zero", "down", "floor-of-sum", "truncated-sum",
+]  # fmt: skip
+"""How quotients become whole; the last two add 0.5, round the sum to the precision of the quotient,
+and take its floor or truncate it."""
 ZeroPoint = Literal["added", "before-rounding", "after-limits", "left-out", "other-sign", "scaled"]
 RangeEnds = Literal[
     "limited", "wrapped", "without-lowest", "other-saturate", "by-int32", "nan", "carried-to-nan",
@@ -48,6 +52,8 @@ ROUNDINGS: Mapping[QuotientRounding, Callable[[Floats], Floats]] = {
     "up": lambda values: np.floor(values + 0.5),
     "toward-zero": np.trunc,
     "down": np.floor,
+    "floor-of-sum": np.floor,
+    "truncated-sum": np.trunc,
 }
 
 
@@ -140,7 +146,14 @@ def _quantized(
     if not target.is_integral:
         return _float_codes(rules, way, quotient)
     low, high = float(value_of(target, target.lowest_code)), largest_of(target)
-    round_to = ROUNDINGS[way.rounding or "even"]
+
+    def round_to(values: Floats) -> Floats:
+        if way.rounding == "floor-of-sum":
+            values = rounded_in(fmt, values + 0.5)
+        if way.rounding == "truncated-sum":
+            values = rounded_in(fmt, values + np.copysign(0.5, values))
+        return ROUNDINGS[way.rounding or "even"](values)
+
     if way.between:
         largest = largest_of(rules.scale) if way.overflows_limits else np.inf
         total = between_limits(way.between, largest, x, scale, offset, (low, high))

@@ -23,6 +23,7 @@ from conformance.families.quantization.ruling import Formula
 from conformance.families.quantization.simulation import (
     UNSETTLED,
     Deviation,
+    QuotientRounding,
     code_of_cast,
     simulate,
 )
@@ -192,6 +193,22 @@ ZEROS = Wrong(
     Deviation(),
 )
 """The row for wrong signs of zeros alone, because comparisons with ways ignore these signs."""
+ROUNDED_OTHERWISE: tuple[tuple[QuotientRounding, str, str], ...] = (
+    ("away", "rounds-half-away", "rounds ties away from zero"),
+    ("up", "rounds-half-up", "rounds ties up"),
+    ("toward-zero", "truncates-quotients", "truncates the quotient"),
+    ("down", "rounds-quotients-down", "rounds the quotient down"),
+    (
+        "floor-of-sum",
+        "adds-half-then-floors",
+        "adds 0.5 to the quotient, rounds the sum to its precision and takes the floor",
+    ),
+    (
+        "truncated-sum",
+        "adds-half-then-truncates",
+        "adds 0.5 of the quotient's sign, rounds the sum to its precision and truncates it",
+    ),
+)
 WRONGS = (
     _in_layout("takes-one-scale", "takes the first scale for all elements"),
     _in_layout("takes-another-axis", "takes the scales along another axis"),
@@ -329,29 +346,9 @@ WRONGS = (
         Deviation(is_flushed=True, nans="max"),
         _encodes_integers,
     ),
-    Wrong(
-        "rounds-half-away",
-        "rounds ties away from zero when it quantizes",
-        Deviation(rounding="away"),
-        _encodes_integers,
-    ),
-    Wrong(
-        "rounds-half-up",
-        "rounds ties up when it quantizes",
-        Deviation(rounding="up"),
-        _encodes_integers,
-    ),
-    Wrong(
-        "truncates-quotients",
-        "truncates the quotient when it quantizes",
-        Deviation(rounding="toward-zero"),
-        _encodes_integers,
-    ),
-    Wrong(
-        "rounds-quotients-down",
-        "rounds the quotient down when it quantizes",
-        Deviation(rounding="down"),
-        _encodes_integers,
+    *(
+        Wrong(name, f"{says} when it quantizes", Deviation(rounding=rounding), _encodes_integers)
+        for rounding, name, says in ROUNDED_OTHERWISE
     ),
     Wrong(
         "adds-zero-points-before-rounding",

@@ -111,7 +111,7 @@ def test_examples_are_elements_of_the_file(tmp_path: Path) -> None:
     path = write_safetensors(tmp_path / "m.safetensors", {"x": x})
     found = {each.effect: each for each in check_checkpoint(path, "e4m3fn").examples}
     assert found["out_of_range"].index == (1, 2)
-    assert found["out_of_range"].pattern == 0x43FA0000
+    assert found["out_of_range"].pattern == "0x43fa0000"
     assert {*found["out_of_range"].allowed} == {"0x7e", "any-nan"}
     assert (found["to_zero"].index, found["to_zero"].allowed) == ((2, 0), ("0x00",))
     assert (found["to_subnormal"].index, found["to_subnormal"].allowed) == ((2, 3), ("0x02",))
@@ -140,10 +140,10 @@ def test_a_wrong_backend_is_found(source: str, target: str, tmp_path: Path) -> N
     assert not checked.is_safe
     found = {each.effect: each for each in checked.examples}
     for name in ("differing", f"breaking:{ONE_WRONG}"):
-        assert (found[name].index, found[name].pattern) == ((7, 0), WRONG[source])
+        assert (found[name].index, int(found[name].pattern, 16)) == ((7, 0), WRONG[source])
         right, wrong = found[name].answers["reference"], found[name].answers[ONE_WRONG]
-        assert wrong == right + 1
-        assert found[name].allowed == (f"{right:#0{4 if target == 'e4m3fn' else 10}x}",)
+        assert int(wrong, 16) == int(right, 16) + 1
+        assert found[name].allowed == (right,)
 
 
 @pytest.mark.usefixtures("_in_this_process")
@@ -258,7 +258,7 @@ def test_only_tensors_of_one_dtype(tmp_path: Path) -> None:
     every = check_checkpoint(path, "torch.float8_e4m3fn")
     assert sorted(each.name for each in every.tensors) == ["x", "y"]
     with pytest.raises(
-        CastigateError, match=r"no tensor of float16; it has 1 of bfloat16, .*1 of I64"
+        CastigateError, match=r"no tensor of float16; it has 1 of bfloat16, .*1 of int64"
     ):
         check_checkpoint(path, "e4m3fn", source="half")
 

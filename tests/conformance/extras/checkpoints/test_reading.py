@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance.extras.checkpoints import stored_tensors
+from conformance.extras.checkpoints import onnx_file, stored_tensors
 from conformance.extras.checkpoints.opening import open_checkpoint
 from conformance.extras.checkpoints.stored_tensors import StoredTensor
 from specs.errors import CastigateError
@@ -32,7 +32,8 @@ SMALL_CHUNK = 40
 
 @pytest.fixture(autouse=True)
 def _small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stored_tensors, "CHUNK_BYTES", SMALL_CHUNK)
+    for module in (stored_tensors, onnx_file):
+        monkeypatch.setattr(module, "CHUNK_BYTES", SMALL_CHUNK)
 
 
 def elements(tensor: StoredTensor) -> Array:

@@ -142,6 +142,40 @@ def test_chains_are_looked_up_one_by_one() -> None:
     assert "may not be left out: the document requires another result" in out
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("fp32", "bf16", "int8"),
+        ("fp32", "to", "bf16", "to", "s8"),
+        ("fp32 -> bf16 -> int8",),
+        ("fp32/bf16/int8",),
+        ("onnx-cast", "float32", "bfloat16", "int8"),
+    ],
+)
+def test_a_chain_is_spelled_as_in_explain(words: tuple[str, ...]) -> None:
+    code, out, err = castigate("chains", *words)
+    assert (code, out) == castigate("chains", "onnx-cast:25/float32/bfloat16/int8")[:2]
+    assert (code, "onnx-cast" in words) == (0, err == "")
+    assert "cinn-cast:1.0" in err or not err
+
+
+def test_an_input_belongs_to_explain() -> None:
+    code, out, err = castigate("chains", "fp32", "bf16", "int8", "106.75")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "castigate explain fp32 bf16 int8 106.75 answers it" in err
+
+
+def test_a_longer_chain_is_answered_by_each_two_casts_that_meet(tmp_path: Path) -> None:
+    file = tmp_path / "found.json"
+    name = "onnx-cast/float32/float16/bfloat16/int8"
+    code, out, _ = castigate("chains", name, f"--json={file}")
+    pairs = ["onnx-cast:25/float32/float16/bfloat16", "onnx-cast:25/float16/bfloat16/int8"]
+    assert (code, out) == (0, castigate("chains", *pairs)[1])
+    content = json.loads(file.read_text("utf-8"))
+    assert [each["chain"] for each in content["chains"]] == pairs
+    jsonschema.validate(content, json.loads(castigate("chains", "schema")[1]))
+
+
 def test_a_chain_says_of_which_input_less_is_required_without_the_cast() -> None:
     name = "onnx-cast:25/float8e5m2/float8e4m3fn/saturate:1/float4e2m1"
     code, out, _ = castigate("chains", name)
@@ -167,7 +201,9 @@ def test_the_pages_are_what_the_tables_say(name: str, page: str, tmp_path: Path)
     ("name", "said"),
     [
         ("onnx-cast:1", "no table of the chains of onnx-cast:1 is shipped (there are: "),
-        ("onnx-cast:25/int8/int4/int8/int4", "the table of onnx-cast:25 has no `"),
+        ("plain-cast:saturates/float32/bfloat16/int8", "castigate explain compares a chain"),
+        ("model.onnx", "`model.onnx` is a model, and chains are casts; name those that meet"),
+        ("float32/int8", "`float32/int8` is no chain of casts; name one document, or three"),
         ("onnx-cast:25/float32/string/bool", "no cast from float32 to string for a chain"),
     ],
 )

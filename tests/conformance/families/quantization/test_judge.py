@@ -63,6 +63,7 @@ def answering(quantize: Quantize) -> Answer:
     return answer
 
 
+WITH_USUAL_SCALES = planted(shows_usual_scales=True)
 AS_A_GATE = planted(isolates_sweeps=True)
 """Draws more tensors, so that a rare one is among those of a single case."""
 
@@ -322,6 +323,12 @@ PLANTED: list[tuple[str, str, Quantize]] = [
     ("divides-in-float32", HALF, by(in_float32)),
     ("rounds-half-away", TENSOR, by(round_to=half_away)),
     ("rounds-half-up", TENSOR, by(round_to=lambda each: np.floor(each.astype(np.float64) + 0.5))),
+    ("adds-half-then-floors", TENSOR, by(round_to=lambda each: np.floor(each + np.float32(0.5)))),
+    (
+        "adds-half-then-truncates",
+        UNSIGNED,
+        by(round_to=lambda each: np.trunc(each + np.copysign(np.float32(0.5), each))),
+    ),
     ("truncates-quotients", TENSOR, by(round_to=np.trunc)),
     ("rounds-quotients-down", TENSOR, by(round_to=np.floor)),
     ("adds-zero-points-before-rounding", TENSOR, before_rounding),
@@ -802,3 +809,12 @@ def test_the_reference_is_judged_by_the_definition() -> None:
     independent = replace(planted(), expectations=Expectations(independent=True))
     for name in (TENSOR, FLOAT8, BACK, DYNAMIC):
         assert judged(name, answering(answer_rightly), independent).verdict == "conforms"
+
+
+def test_the_example_has_an_ordinary_scale() -> None:
+    """Bits of a very small scale and its x may be simpler, but nobody meets them."""
+    case = "onnx-quantize-linear:25/float32/int8/scale:float32/form:axis"
+    [problem, *_] = judged(case, answering(by(round_to=np.floor)), WITH_USUAL_SCALES).problems
+    assert isinstance(problem, WrongTensor)
+    scale = float(problem.given.split("scale ")[1].split("(")[1].split(")")[0].split()[-1])
+    assert 2.0**-16 <= scale <= 2.0**16, problem.given
