@@ -222,3 +222,9 @@ def test_other_runs_of_pytest_do_not_have_the_suites_options(tmp_path: Path) -> 
     (tmp_path / "test_nothing.py").write_text("def test_nothing(): pass\n")
     code, output = suite(REFERENCE, target="test_nothing.py", cwd=tmp_path)
     assert (code, "castigate: --backend judges a backend by the suite" in output) == (USAGE, True)
+
+
+def test_a_projects_own_folder_named_conformance_is_not_taken_for_the_suite(tmp_path: Path) -> None:
+    (tmp_path / "conformance").mkdir()
+    code, output = suite(REFERENCE, target="conformance", cwd=tmp_path)
+    assert (code, "castigate: --backend judges a backend by the suite" in output) == (USAGE, True)
