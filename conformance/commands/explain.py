@@ -22,7 +22,13 @@ from conformance.families.cast.pair_comparison import (
     pair_lines,
     recorded_answers,
 )
-from conformance.families.family import QUESTION_HELP, SCALE_HELP, WITH_SCALES, WrittenQuestion
+from conformance.families.family import (
+    INSTEAD_OF_SCALES,
+    QUESTION_HELP,
+    SCALE_HELP,
+    WITH_SCALES,
+    WrittenQuestion,
+)
 from conformance.families.value_spelling import datum
 from conformance.judging.asking import Ask
 from conformance.question_words import names_in, question_words
@@ -112,10 +118,7 @@ def explain_command(
         case = cases[0]
         family = family_of(case)
         if not family.tensors and (scale is not None or zero is not None):
-            raise CastigateError(
-                f"{WITH_SCALES}; leave them out, or write castigate explain quantize INPUT by SCALE"
-                f" as {case.source} to {case.target}"
-            )
+            raise CastigateError(f"{WITH_SCALES}; {INSTEAD_OF_SCALES}")
         if not family.is_by_input:
             _show(*_explained(case, WrittenQuestion(inputs, scale, zero), backends), as_json)
             return

@@ -349,7 +349,7 @@ def test_bad_usage_is_one_line_on_stderr(arguments: list[str], message: str) -> 
         (["explain"], "see castigate explain --help"),
         (["judge", "--frob"], "No such option: --frob; see"),
         (["run", "--jobs", "0"], "Invalid value for '--jobs': "),
-        (["report", "RUN"], "Missing option '--out'; see castigate report --help"),
+        (["report", "RUN"], "Missing option '--out'; write castigate report RUN --out"),
     ],
 )
 def test_an_unknown_command_or_option_is_one_line(arguments: list[str], message: str) -> None:

@@ -102,13 +102,11 @@ def test_a_backend_that_is_absent_is_not_safe() -> None:
 @pytest.mark.usefixtures("_in_this_process")
 def test_one_party_is_nothing_to_compare(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
-    code, out, _ = castigate("portable", ONE, PAIR, f"--page={page}")
-    assert (code, out) == (
-        0,
-        "float32 to int32: nothing to compare, as fewer than two answer it\n",
-    )
-    assert "| float32 → int32 |" in page.read_text("utf-8")
-    assert castigate("portable", ONE, "--require=int8/int8: [0, 1]")[0] == 1
+    for asked in ([PAIR, f"--page={page}"], ["--require=int8/int8: [0, 1]"]):
+        code, out, err = castigate("portable", ONE, *asked)
+        assert (code, out) == (2, "")
+        assert "has nothing to agree with; name a second backend, or a --document" in err
+    assert not page.exists()
 
 
 @pytest.mark.usefixtures("_in_this_process")
