@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 import pytest
 
-from conformance.question_words import question_words
+from conformance.question_words import names_in, question_words
 from specs.questions import read_question
 from tests.conformance.processes import castigate
 
@@ -66,3 +68,36 @@ def test_an_answer_comes_first_and_is_short() -> None:
         assert len(rest) < 8
         assert rest[-1].startswith("the rule and its clause: castigate explain ")
     assert "left open by onnx-cast\n" in out
+
+
+@pytest.mark.parametrize(
+    ("asked", "frameworks", "documents"),
+    [
+        (["jax float32 to int8 300"], ("jax",), False),
+        (["torch.float32", "torch.int8", "300"], ("torch",), False),
+        (["jnp.float32", "np.int8", "300"], ("jax", "numpy"), False),
+        (["wasm", "f32", "i32", "nan"], ("wasmtime",), True),
+        (["onnx-cast", "float32", "int8", "300"], (), True),
+        (PLAIN, (), False),
+    ],
+)
+def test_a_question_names_frameworks_and_documents(
+    asked: list[str], frameworks: tuple[str, ...], documents: bool
+) -> None:
+    assert names_in(asked)[:2] == (frameworks, documents)
+
+
+def test_a_framework_that_nobody_named_is_asked_but_not_graded() -> None:
+    with patch("conformance.commands.explain.outdated", lambda: ["reference"]):
+        _, out, _ = castigate("explain", "fp32", "e4m3fn", "465")
+    first, *rest = out.splitlines()
+    assert "448 from reference" in first
+    assert "reference" not in "".join(rest)
+    _, out, _ = castigate("explain", "fp32", "e4m3fn", "465", "--backend", "reference")
+    assert "obeyed by reference" in out
+
+
+def test_the_last_line_asks_the_first_input_that_is_a_value() -> None:
+    code, out, err = castigate("explain", "fp16", "fp32", "70000", "1")
+    assert (code, err.count("\n")) == (2, 1)
+    assert out.splitlines()[-1].endswith("onnx-cast:25/float16/float32 1")

@@ -273,7 +273,7 @@ REFUSED = [
     ("bool", "0xff", "0xff is no bool; write true, false, 1, 0, 0x1 or 0x0"),
     ("bool", "2", "`2` is outside the range of bool, 0 to 1"),
     ("bool", "yes", "is not a value of bool; write true, false, 1, 0, 0x1 or 0x0"),
-    ("complex64", "1.0", "is not a value of complex64; write 0x and 16 hex digits"),
+    ("complex64", "1+1", "complex64; write a number such as 1.5-2j, or 0x and 16 hex digits"),
     *(
         ("float32", text, "is not a value of float32; write a number such as 1.5, -inf or nan")
         for text in (
@@ -333,3 +333,25 @@ def test_a_tensor_is_the_same_nested_and_with_its_shape(
 
 def in_hex(nested: object) -> object:
     return [*map(in_hex, nested)] if isinstance(nested, list) else f"0x{nested:02x}"
+
+
+@pytest.mark.parametrize(
+    ("spelled", "real", "imaginary"),
+    [
+        ("1-2j", 0x3F800000, 0xC0000000),
+        ("0+1j", 0x00000000, 0x3F800000),
+        ("1j", 0x00000000, 0x3F800000),
+        ("-1.5e0", 0xBFC00000, 0x00000000),
+        ("inf-nanj", 0x7F800000, 0xFFC00000),
+        ("1e1+1e-1i", 0x41200000, 0x3DCCCCCD),
+    ],
+)
+def test_a_complex_number_is_spelled_by_its_parts(spelled: str, real: int, imaginary: int) -> None:
+    found = datum(format_named("complex64"), spelled, "input")
+    assert found == real | imaginary << 32
+
+
+@pytest.mark.parametrize("spelled", ["", "j", "1+2", "1+2j3", "1 + 2j", "1e400j", "0.1.2j"])
+def test_what_is_no_complex_number_is_refused(spelled: str) -> None:
+    with pytest.raises(CastigateError, match="`input`"):
+        datum(format_named("complex64"), spelled, "input")
