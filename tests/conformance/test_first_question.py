@@ -134,7 +134,7 @@ def test_portable_names_all_that_is_not_installed_and_where_answers_are_recorded
 
 
 def test_portable_says_how_to_write_a_portable_cast() -> None:
-    said = "a portable cast first replaces NaN and clips to a range that agrees, then casts"
+    said = "to be portable, keep inputs where all agree: replace NaN and clip before the cast"
     _, out, _ = castigate("portable", "reference", "ml_dtypes", "--pair=e5m2/e4m3fn")
     assert out.splitlines()[-1] == said
     _, out, _ = castigate("portable", "reference", "ml_dtypes", "--pair=int8/int16")

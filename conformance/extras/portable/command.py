@@ -33,7 +33,7 @@ from specs.errors import CastigateError
 from specs.loader import document_word
 
 SCHEMA = "schema"
-PORTABLE = "a portable cast first replaces NaN and clips to a range that agrees, then casts"
+PORTABLE = "to be portable, keep inputs where all agree: replace NaN and clip before the cast"
 
 
 def portable_command(
@@ -166,7 +166,7 @@ def _is_run(word: str) -> bool:
 
 def _shown(found: Surveyed) -> Surveyed:
     typer.echo("\n".join(pair_lines(found.pair)))
-    if found.pair.differ:
+    if found.pair.differ and found.pair.agree:
         typer.echo(PORTABLE)
     return found
 
