@@ -34,11 +34,20 @@ def explained(question: str) -> list[str]:
 
 
 def test_where_no_document_decides_a_sentence_says_what_follows() -> None:
-    lines = explained("fp32 int8 300")
-    assert NOBODY_IS_WRONG in lines
-    assert NOBODY_IS_WRONG not in explained("fp32 int8 12")
-    # A question about documents is answered by these alone.
-    assert NOBODY_IS_WRONG not in explained("numpy fp32 int8 300")
+    assert NOBODY_IS_WRONG in explained("fp32 int8 300")
+    # What documents decide, and what is asked of one document, has no such sentence.
+    for question in ("fp32 int8 12", "numpy fp32 int8 300"):
+        assert [line for line in explained(question) if "no document decides" in line] == []
+
+
+def test_documents_that_allow_the_same_in_another_order_share_a_line() -> None:
+    lines = explained("fp32 int8 -1.5")
+    [shared] = [
+        line for line in lines if line.startswith("  recommended, 0xfe (-2) or 0xff (-1): ")
+    ]
+    assert "array-api-astype" in shared
+    assert "openvino-convert" in shared
+    assert [line for line in lines if "0xff (-1) or 0xfe (-2)" in line] == []
 
 
 def test_agreement_by_chance_is_not_called_portable() -> None:
