@@ -319,23 +319,29 @@ def _pytest_plugin() -> object:
 
 
 def _register_suite(config: pytest.Config, parser: pytest.Parser, args: list[str]) -> None:
-    """Register the suite's plugin if an argument names the suite.
+    """Register the suite's plugin if an argument names the suite, by its path or as a module.
 
-    Raises pytest.UsageError if the suite is meant, but another package hides one of castigate's, or
-    if only ``--backend`` tells that it may be meant.
+    With ``--backend``, ``conformance`` names it too where nothing else has this name: ``args`` and
+    ``config`` then get ``--pyargs``. Raises pytest.UsageError if the suite is meant, but another
+    package hides one of castigate's, or if only ``--backend`` tells that it may be meant.
     """
     import pytest
 
     known = config.known_args_namespace
     names = [str(argument).partition("::")[0] for argument in known.file_or_dir]
     is_named_by_path = any(_is_path_of_suite(name) for name in names)
-    if not is_named_by_path and not (known.pyargs and any(map(_is_module_of_suite, names))):
-        if any(word.startswith("--backend") for word in args) and _lacks_backend(parser, args):
+    is_named = is_named_by_path or (known.pyargs and any(map(_is_module_of_suite, names)))
+    if not is_named:
+        has_backend = any(word.startswith("--backend") for word in args)
+        if not (has_backend and _lacks_backend(parser, args)):
+            return
+        if not any(name == SUITE and not os.path.lexists(name) for name in names):
             raise pytest.UsageError(
                 "castigate: --backend judges a backend by the suite; name it: pytest --pyargs"
                 " conformance --backend=…"
             )
-        return
+        known.pyargs = True
+        args.insert(0, "--pyargs")
     problem = hidden_package()
     if not problem:
         plugin = _resolve("conformance.pytest_plugin.plugin")

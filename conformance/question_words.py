@@ -30,6 +30,8 @@ PUNCTUATION = ":,;=?"
 CALL = re.compile(r"([\w.]+)\((.*)\)")
 METHOD = re.compile(r"(.+\))\.(?:astype|to)\((.+)\)")
 """Matches code such as ``np.float32(300).astype(np.uint8)``."""
+DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
+"""Matches what may be a number or two."""
 NUMBER = re.compile(r"[+-]?(\d.*|\.\d+.*|nan|inf|infinity|true|false)", re.IGNORECASE)
 
 
@@ -77,14 +79,28 @@ def names_in(words: Sequence[str]) -> Named:
 
     Say too whether it names documents. Raise CastigateError as ``parts_of`` does.
     """
-    found = []
+    found: dict[str, str] = {}
     for token in _tokens(words):
         word = token.lower().rstrip(PUNCTUATION)
         for each in (word, word.partition(".")[0]):
             name = MODULES.get(each, each)
             if name in BUILTINS:
-                found.append(name)
-    return Named(tuple(dict.fromkeys(found)), bool(parts_of(question_words(words)).document))
+                found.setdefault(name, each)
+    is_about_documents = bool(parts_of(question_words(words)).document)
+    return Named(tuple(found), is_about_documents, tuple(found.values()))
+
+
+def separate_values(words: Sequence[str]) -> list[str]:
+    """Return the values of a question, also those with commas between, as in ``300,nan,-1.5``.
+
+    Two whole numbers with a comma, such as ``1,5``, stay one word: people may mean 1.5.
+    """
+    values: list[str] = []
+    for word in words:
+        parts = [part for each in word.split(",") if (part := each.strip())]
+        is_list = "," in word and parts and all(map(is_value, parts))
+        values += parts if is_list and not DECIMAL_COMMA.fullmatch(word) else [word]
+    return values
 
 
 def _is_read(words: Sequence[str]) -> bool:
@@ -107,15 +123,21 @@ def _is_read(words: Sequence[str]) -> bool:
 
 def _has_fillers(inputs: Sequence[str]) -> bool:
     return any(
-        not each.strip(PUNCTUATION) or each.lower() in (*FILLERS, *ARROWS) for each in inputs
+        not each.strip(PUNCTUATION) or each.lower() in FILLERS | FRAMEWORKS | {*ARROWS}
+        for each in inputs
     )
 
 
 def _tokens(words: Sequence[str]) -> list[str]:
-    """Return the words of a question, also those within its first argument."""
+    """Return the words of a question, also those within its first argument.
+
+    An arrow before a framework, as in ``300 in torch``, is left out: no dtype follows.
+    """
     tokens: list[str] = []
     for word in (*words[0].split(), *words[1:]):
         found = METHOD.fullmatch(word)
+        if tokens and tokens[-1].lower() in ARROWS and word.lower() in FRAMEWORKS:
+            tokens.pop()
         tokens += [found[1], TO, found[2]] if found else [word]
     return tokens
 

@@ -99,10 +99,9 @@ def test_the_command_works_outside_the_checkout(unpacked: Path) -> None:
     assert "onnx-cast" in done.stdout
 
 
-def test_the_suite_works_outside_the_checkout(unpacked: Path) -> None:
+@pytest.mark.parametrize("named", [["--pyargs", "conformance"], ["conformance"]], ids=" ".join)
+def test_the_suite_works_outside_the_checkout(named: list[str], unpacked: Path) -> None:
     arguments = ["--backend=reference", "--document=pypto-cast:0.2", "-k", "float16/int8", "-q"]
-    done = run(
-        unpacked, "-m", "pytest", "--pyargs", "conformance", "-p", "no:cacheprovider", *arguments
-    )
+    done = run(unpacked, "-m", "pytest", *named, "-p", "no:cacheprovider", *arguments)
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(r"^reference: \d+ conforms, \d+ open$", done.stdout, re.MULTILINE)

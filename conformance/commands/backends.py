@@ -113,7 +113,8 @@ def known_backends() -> Iterator[str]:
     if missing:
         yield from wrap(f"not installed: {', '.join(missing)}", WIDTH, subsequent_indent="  ")
     if extras:
-        yield from _indented(f"pip install 'castigate[{','.join(extras)}]'")
+        # Not wrapped, because people paste it.
+        yield f"  pip install 'castigate[{','.join(extras)}]'"
     if elsewhere:
         yield from _indented(f"castigate backends {' '.join(elsewhere)} says how to get these")
     yield "castigate backends NAME shows what a backend claims and supports"

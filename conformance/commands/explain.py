@@ -18,6 +18,7 @@ from conformance.families import explain_of, family_of, sentence_of, several_of
 from conformance.families.cast.explanation import case_of_input, conflict_lines, note_lines
 from conformance.families.cast.pair_comparison import (
     ANYTHING,
+    Named,
     most_telling,
     pair_lines,
     recorded_answers,
@@ -32,7 +33,7 @@ from conformance.families.family import (
 )
 from conformance.families.value_spelling import datum
 from conformance.judging.asking import Ask
-from conformance.question_words import names_in, question_words
+from conformance.question_words import names_in, question_words, separate_values
 from oracles.backend.client import Client
 from oracles.backend.launch_config import DEFAULT_TIMEOUT, launch_configs
 from oracles.backend.loading import load_all
@@ -42,7 +43,7 @@ from specs.cases import Case
 from specs.errors import CastigateError, did_you_mean
 from specs.formats import format_named
 from specs.loader import document_word, typed_name
-from specs.questions import read_question
+from specs.questions import documents_called, read_question
 from specs.selection import decided_by
 
 ShowLines = Callable[[dict[str, Any]], Iterator[str]]
@@ -128,6 +129,8 @@ def explain_command(
             raise CastigateError(
                 f"`{asked}` needs inputs of {case.source}; write castigate explain {asked} INPUT…"
             )
+        if format_named(case.source).is_numeric:
+            inputs = separate_values(inputs)
         asked_of: list[list[Case]] = []
         drawn: list[list[tuple[dict[str, Any], ShowLines]]] = []
         refused: list[CastigateError] = []
@@ -172,12 +175,35 @@ def explain_command(
                 pair = [case.source, case.target, read[0]]
                 typer.echo(f"what frameworks answer: {shlex.join(['castigate', 'explain', *pair])}")
         else:
-            strictest = most_telling(asked_of[0], found[0])
+            strictest = _case_of_clause(asked_of, found, interest)
             options = [f"--backend={name}" for name in backend or ()]
+            of_case = [
+                text for text, of_input in zip(read, asked_of, strict=True) if strictest in of_input
+            ]
             case_id, *files = typed_name(strictest.id)
-            command = shlex.join(["castigate", "explain", case_id, read[0], *files, *options])
+            command = shlex.join(["castigate", "explain", case_id, *of_case, *files, *options])
             typer.echo(f"the rule and its clause: {command}")
         _report(refused)
+
+
+def _case_of_clause(
+    asked_of: Sequence[Sequence[Case]],
+    found: Sequence[Sequence[dict[str, Any]]],
+    named: Named,
+) -> Case:
+    """Return the case whose clause people want to read: it decides an input most strictly.
+
+    Only documents called like a framework that the question names count, if there are any.
+    """
+    pairs = [
+        each
+        for of_input, explained in zip(asked_of, found, strict=True)
+        for each in zip(of_input, explained, strict=True)
+    ]
+    called = {name for word in named.words for name in documents_called(word)}
+    pairs = [each for each in pairs if each[0].document in called] or pairs
+    cases, told = zip(*pairs, strict=True)
+    return most_telling(cases, told)
 
 
 def _with_hint(error: CastigateError, case: Case, text: str) -> CastigateError:

@@ -8,6 +8,7 @@ import math
 import os
 from collections.abc import Generator, Mapping
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
@@ -46,7 +47,7 @@ from oracles.registry import available_backends
 from reports.run_store.record import MOST_EXAMPLES
 from specs.errors import CastigateError
 from specs.house_rules import rules_texts
-from specs.loader import documents, own_documents
+from specs.loader import document_named, documents, own_documents
 from specs.selection import select
 
 SUITE = Path(__file__).with_name("items.py")
@@ -65,6 +66,8 @@ MOST_FAILURES = 3
 """Failures that are shown in full at the end of a run."""
 REPORTED = "fE"
 """The outcomes that pytest lists at its end by default: failures and errors."""
+MOST_DIGESTS, DIGITS = 3, 12
+"""How many documents have their own digest in the header of a run, and how many digits of it."""
 SELECTING = ("keyword", "markexpr", "deselect", "lf", "stepwise", "collectonly")
 """Options of pytest that leave items out."""
 BACKENDS = pytest.StashKey[list[JudgedBackend]]()
@@ -324,13 +327,22 @@ def _count_pytest_processes() -> int:
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
     """Return lines with backends, digests of documents, tier, seed, max-examples and level."""
-    digests = ", ".join(f"{name} {digest[:12]}" for name, digest in documents().digests.items())
     return [
         f"castigate: backends {names_and_versions(config.stash[VERSIONS])}",
-        f"castigate: documents {digests}",
+        f"castigate: documents {_digests(config)}",
         f"castigate: tier {config.getoption('--tier')}, seed {config.getoption('--seed')}, "
         f"max-examples {config.getoption('--max-examples')}, level {config.getoption('--level')}",
     ]
+
+
+def _digests(config: pytest.Config) -> str:
+    """Return the digest of each document that is asked; of many only their number and a digest."""
+    asked = {each.partition(":")[0] for each in documents_asked_for(config)} or documents().digests
+    digests = {name: document_named(name).digest for name in sorted(asked)}
+    if len(digests) <= MOST_DIGESTS:
+        return ", ".join(f"{name} {digest[:DIGITS]}" for name, digest in digests.items())
+    whole = sha256("".join(digests.values()).encode()).hexdigest()
+    return f"{len(digests)}, all together {whole[:DIGITS]}"
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> Suite | None:

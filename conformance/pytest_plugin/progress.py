@@ -28,6 +28,7 @@ class SuiteProgress:
         self._counts: Counter[str] = Counter()
         self._last = monotonic()
         self._is_over = False
+        self._has_lines = False
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Count the items that pytest has selected."""
@@ -71,10 +72,13 @@ class SuiteProgress:
         if terminal.isatty:
             terminal.rewrite(words, erase=True)
         else:
-            # pytest would name the file of the items again after each line.
+            # pytest would name the file of the items again after each line, and end it again.
             of_items = terminal.currentfspath
+            if self._has_lines:
+                terminal.currentfspath = None
             terminal.write_line(words)
             terminal.currentfspath = of_items
+            self._has_lines = True
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self) -> None:
@@ -85,6 +89,8 @@ class SuiteProgress:
             return
         if terminal.isatty:
             terminal.rewrite("", erase=True)
+        if self._has_lines:
+            terminal.currentfspath = None
         terminal.ensure_newline()
 
 

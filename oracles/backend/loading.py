@@ -10,6 +10,7 @@ from oracles.backend.isolated_oracle import IsolatedOracle
 from oracles.backend.launch_config import LaunchConfig
 from oracles.claims import check_claims
 from oracles.registry import Backend, is_program, load_backend
+from specs.errors import CastigateError
 
 
 @runtime_checkable
@@ -58,14 +59,21 @@ def load_isolated(
 
 
 def load_all(stack: ExitStack, configs: Mapping[str, LaunchConfig]) -> list[Backend]:
-    """Load backends, in processes of their own; raise CastigateError if one fails.
+    """Load backends, in processes of their own; raise CastigateError with all that failed, if any.
 
-    When the ``stack`` is closed, it closes those that are loaded, also if a later one failed.
+    When the ``stack`` is closed, it closes those that are loaded, also if others failed.
     """
     backends: list[Backend] = []
+    failed: list[CastigateError] = []
     for name, config in configs.items():
-        backends.append(load_isolated(name, config))
-        stack.callback(close, backends[-1])
+        try:
+            backends.append(load_isolated(name, config))
+        except CastigateError as error:
+            failed.append(error)
+        else:
+            stack.callback(close, backends[-1])
+    if failed:
+        raise CastigateError("; ".join(map(str, failed))) from failed[0]
     return backends
 
 

@@ -84,7 +84,7 @@ def test_an_answer_comes_first_and_is_short() -> None:
 def test_a_question_names_frameworks_and_documents(
     asked: list[str], frameworks: tuple[str, ...], documents: bool
 ) -> None:
-    assert names_in(asked) == (frameworks, documents)
+    assert names_in(asked)[:2] == (frameworks, documents)
 
 
 def test_a_framework_that_nobody_named_is_asked_but_not_graded() -> None:
@@ -100,4 +100,4 @@ def test_a_framework_that_nobody_named_is_asked_but_not_graded() -> None:
 def test_the_last_line_asks_the_first_input_that_is_a_value() -> None:
     code, out, err = castigate("explain", "fp16", "fp32", "70000", "1")
     assert (code, err.count("\n")) == (2, 1)
-    assert out.splitlines()[-1].endswith("float16/float32/casting:unsafe 1")
+    assert out.splitlines()[-1].endswith("onnx-cast:25/float16/float32 1")

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from ast import literal_eval
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -59,11 +60,11 @@ def test_k_selects_cases_by_id_and_the_header_names_backends_documents_and_optio
     assert row[:2] == ["reference", "onnx-cast:25"]
     assert int(row[2]) > 20
     assert f"castigate: backends reference {VERSION}" in output
-    for name, document in documents().items():
-        assert f"{name} {document.digest[:12]}" in output
+    assert f"castigate: documents onnx-cast {documents()['onnx-cast'].digest[:12]}\n" in output
     assert "castigate: tier quick, seed 17, max-examples 3, level recommended" in output
 
 
+PROGRESS = r"castigate: \d+ of \d+ judged, 0 failed"
 USAGE_ERRORS = [
     ([ONNX], "no backend is named; add --backend=NAME; installed are reference"),
     (["--backend=rot"], "unknown backend `rot`; did you mean `ort`? castigate backends lists all"),
@@ -222,3 +223,31 @@ def test_other_runs_of_pytest_do_not_have_the_suites_options(tmp_path: Path) -> 
     (tmp_path / "test_nothing.py").write_text("def test_nothing(): pass\n")
     code, output = suite(REFERENCE, target="test_nothing.py", cwd=tmp_path)
     assert (code, "castigate: --backend judges a backend by the suite" in output) == (USAGE, True)
+
+
+def test_a_projects_own_folder_named_conformance_is_not_taken_for_the_suite(tmp_path: Path) -> None:
+    (tmp_path / "conformance").mkdir()
+    code, output = suite(REFERENCE, target="conformance", cwd=tmp_path)
+    assert (code, "castigate: --backend judges a backend by the suite" in output) == (USAGE, True)
+
+
+def test_the_header_without_documents_is_short_and_has_a_digest_of_all(tmp_path: Path) -> None:
+    _, output = suite(REFERENCE, "-k", "onnx-cast:25/int4/int8", "--collect-only", cwd=tmp_path)
+    [line] = [each for each in output.splitlines() if each.startswith("castigate: documents ")]
+    digests = "".join(documents().digests[name] for name in sorted(documents()))
+    whole = sha256(digests.encode()).hexdigest()[:12]
+    assert line == f"castigate: documents {len(documents())}, all together {whole}"
+
+
+def test_lines_of_progress_follow_one_another_where_there_is_no_terminal(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text(
+        "import conformance.pytest_plugin.progress as progress\n"
+        "progress.SECONDS_BETWEEN_LINES = 0.0\n"
+    )
+    given = (REFERENCE, "--document=pypto-cast:0.2", "-k", "pypto-cast:0.2/int8/", "--pyargs")
+    code, output = suite(*given, cwd=tmp_path)
+    assert code == PASSED
+    lines = output.splitlines()
+    shown = [at for at, line in enumerate(lines) if re.fullmatch(PROGRESS, line)]
+    assert len(shown) > 3
+    assert shown == list(range(shown[0], shown[-1] + 1)), output

@@ -26,12 +26,14 @@ from conformance.extras.portable.requirements import pair_named, required_range
 from conformance.pair_answers import LostBackendError
 from oracles.backend.launch_config import DEFAULT_TIMEOUT, launch_configs
 from oracles.backend.loading import load_all
-from oracles.registry import BUILTINS
+from oracles.registry import BUILTINS, installed
+from reports.behaviors.known_answers import known_answers
 from reports.run_store.open_run import open_run
 from specs.errors import CastigateError
 from specs.loader import document_word
 
 SCHEMA = "schema"
+PORTABLE = "to be portable, keep inputs where all agree: replace NaN and clip before the cast"
 
 
 def portable_command(
@@ -136,7 +138,18 @@ def _answered(
         raise CastigateError(
             f"`{asked[0]}` has nothing to agree with; name a second backend, or a --document"
         )
-    backends = load_all(stack, launch_configs(asked, pythons, timeout))
+    try:
+        backends = load_all(stack, launch_configs(asked, pythons, timeout))
+    except CastigateError as error:
+        table = known_answers().frameworks
+        known = [each for each in asked if each in table and each not in {*installed()}]
+        if not known:
+            raise
+        pair = f"{questions[0].source} {questions[0].target}"
+        raise CastigateError(
+            f"{error}; recorded answers of {' and '.join(known)} to single values are shown by"
+            f" castigate explain {pair} VALUE"
+        ) from None
     for question in questions:
         with _progress(question) as bar:
             task = bar.add_task(question.name, total=question.inputs)
@@ -153,6 +166,8 @@ def _is_run(word: str) -> bool:
 
 def _shown(found: Surveyed) -> Surveyed:
     typer.echo("\n".join(pair_lines(found.pair)))
+    if found.pair.differ and found.pair.agree:
+        typer.echo(PORTABLE)
     return found
 
 

@@ -17,6 +17,8 @@ from reports.findings.finding_text import counted
 from specs.errors import CastigateError
 from specs.formats import Format, dtype_spelled, format_named
 
+SEPARATOR = re.compile(r"\s*/\s*|\s+to\s+|\s+")
+"""What stands between two dtypes."""
 WRITTEN = re.compile(r"\s*([^/\s]+)/([^/\s:]+)\s*:\s*\[\s*([^,\s]+)\s*,\s*([^,\s]+)\s*\]\s*")
 DECIMAL = re.compile(
     r"[+-]?([0-9]{1,400}(\.[0-9]{0,1200})?|\.[0-9]{1,1200})([eE][+-]?[0-9]{1,4})?", re.ASCII
@@ -43,14 +45,14 @@ class Required:
 
 
 def pair_named(text: str) -> tuple[str, str]:
-    """Parse ``SOURCE/TARGET``; return both dtypes in Castigate's spelling.
+    """Parse ``SOURCE/TARGET``, also with `to` or a space between; return Castigate's spellings.
 
     Raise CastigateError if the text is malformed, or if one of them is no dtype of numbers.
     """
-    source, slash, target = text.strip().partition("/")
-    if not (source and slash and target) or "/" in target:
+    parts = SEPARATOR.split(text.strip())
+    if len(parts) != len(("source", "target")) or not all(parts):
         raise CastigateError(f"pair `{text}` is not SOURCE/TARGET; write one such as float32/int8")
-    names = dtype_spelled(source), dtype_spelled(target)
+    names = dtype_spelled(parts[0]), dtype_spelled(parts[1])
     for name in names:
         if not format_named(name).is_numeric:
             raise CastigateError(

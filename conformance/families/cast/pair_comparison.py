@@ -21,7 +21,9 @@ from specs.branches import Ruling
 from specs.calls import FORM, MEMBER
 from specs.cases import Case
 from specs.formats import Format, format_named
+from specs.operations import operation_of
 from specs.outcomes import Anything, Rejected
+from specs.questions import documents_called
 from specs.ruling import ruling
 from specs.selection import cases_of_pair
 
@@ -65,12 +67,16 @@ class Named(NamedTuple):
     """What a question names besides dtypes and values; the first line answers about these first.
 
     ``documents`` says that it names documents: they count if no framework of that name answers.
+    ``words`` are the frameworks as the question spells them.
     """
 
-    frameworks: Collection[str] = ()
+    frameworks: Sequence[str] = ()
     documents: bool = False
+    words: Sequence[str] = ()
 
 
+DIFFERING = "no document decides it: nobody is wrong, and the result is not portable"
+AGREED = "no document decides it: these agree, but others need not"
 ANYTHING = "anything"
 LEFT_OPEN = Line(ANYTHING)
 NAMELESS = Named()
@@ -86,6 +92,7 @@ def pair_lines(
 ) -> Iterator[str]:
     """Yield a headline with every framework's answer, what documents allow, and errors of backends.
 
+    Where no document decides, and the question names none, the second line says what follows.
     ``explained`` has ``Explained.told`` of each case, for one and the same input, with ``answers``
     by names of backends. ``recorded`` are the answers of frameworks that are not asked. Unless
     ``is_graded``, the lines of documents do not say which backends obey.
@@ -95,7 +102,13 @@ def pair_lines(
         line = _line(case, each, backends if is_graded else ())
         levels = lines.setdefault(line, {})
         levels.setdefault(_level(_allowed(case, each)), []).append(_edition(case))
-    yield from _headline(cases, explained, backends, recorded, named)
+    answers = dict(answers_by_framework(cases, explained, backends, recorded))
+    yield from _headline(cases, explained, answers, named)
+    is_decided = any(level != "open" for levels in lines.values() for level in levels)
+    if answers and not is_decided and not named.documents:
+        yield f"  {AGREED if len({*answers.values()}) == 1 else DIFFERING}"
+    if not is_graded:
+        yield from _unanswered(cases, answers, named)
     for line in sorted(lines, key=lambda each: (strictest(lines[each]), each == LEFT_OPEN)):
         yield from document_lines(line, lines[line])
     for message, names in _errors(cases, explained, backends).items():
@@ -103,8 +116,22 @@ def pair_lines(
         yield f"  {said}"
     if recorded:
         versions = ", ".join(f"{each.name} {each.version}" for each in recorded)
-        said = f"recorded {recorded[0].date}; --backend NAME asks: {versions}"
-        yield f"  {shorten(said, WIDTH - 2, placeholder=' …')}"
+        said = f"recorded {recorded[0].date} (--backend NAME asks anew): {versions}"
+        # Versions matter most where answers differ.
+        is_whole = len({*answers.values()}) > 1
+        yield from LINE.wrap(said if is_whole else shorten(said, WIDTH - 2, placeholder=" …"))
+
+
+def _unanswered(cases: Sequence[Case], answers: Collection[str], named: Named) -> Iterator[str]:
+    """Yield a line for each framework that the question names in vain."""
+    documents = {each.document for each in cases}
+    for name, word in zip(named.frameworks, named.words, strict=True):
+        called = documents_called(word)
+        if name in answers or not documents.isdisjoint(called):
+            continue
+        pair = f"{cases[0].source} to {cases[0].target}"
+        lists = f"no document of it lists {pair}, " if called else ""
+        yield from LINE.wrap(f"{word}: {lists}no answer is recorded; --backend {name} asks it")
 
 
 def _edition(case: Case) -> str:
@@ -158,8 +185,7 @@ def _first(names: Sequence[str], most: int) -> str:
 def _headline(
     cases: Sequence[Case],
     explained: Sequence[Mapping[str, Any]],
-    backends: Sequence[Backend],
-    recorded: Sequence[Recorded],
+    answers: Mapping[str, str],
     named: Named,
 ) -> list[str]:
     """Return the input with what frameworks answer; without answers, with what documents say.
@@ -170,7 +196,7 @@ def _headline(
     pair = cases[0]
     asked = f"{pair.source} to {pair.target} of {given_words(pair.source, explained[0]['input'])}"
     found: dict[str, list[str]] = {}
-    for name, word in answers_by_framework(cases, explained, backends, recorded):
+    for name, word in answers.items():
         found.setdefault(word, []).append(name)
     words = sorted(found, key=lambda word: -len(found[word]))
     words.sort(key=lambda word: not any(name in named.frameworks for name in found[word]))
@@ -329,17 +355,22 @@ def recorded_json(target: str, recorded: Sequence[Recorded]) -> dict[str, dict[s
     }
 
 
-def most_telling(cases: Sequence[Case], explained: Sequence[Mapping[str, Any]]) -> Case:
-    """Return the case whose document decides the input most strictly; of several a usual one.
+def _place(case: Case) -> int:
+    """Return the place of a case's document in ``USUAL``; all others stand behind."""
+    places = (at for at, name in enumerate(USUAL) if case.id.startswith(name))
+    return next(places, len(USUAL))
 
-    An error tells less than a value. ``explained`` has ``Explained.told`` of each case, for one and
-    the same input.
+
+def most_telling(cases: Sequence[Case], explained: Sequence[Mapping[str, Any]]) -> Case:
+    """Return the case whose document decides its input most strictly; of several a usual one.
+
+    An error tells less than a value. ``explained`` has ``Explained.told`` of each case.
     """
     ranked = []
     for case, each in zip(cases, explained, strict=True):
         allowed = _allowed(case, each)
         is_error = isinstance(allowed.branch.outcome, Rejected)
-        ranked.append(((LEVELS.index(_level(allowed)), is_error, is_foreign(case.id)), case))
+        ranked.append(((LEVELS.index(_level(allowed)), is_error, _place(case)), case))
     return min(ranked, key=lambda each: each[0])[1]
 
 
@@ -390,7 +421,8 @@ def _said(rules: Ruling, allowed: Allowed, given: int | str) -> str:
     every, best = (
         " or ".join(
             OUTCOME_WORDS.get(each) or _in_words(rules.target.name, each)
-            for each in describe_allowed(rules, allowed, given, level)
+            # In one order, so that documents which allow the same share a line.
+            for each in sorted(describe_allowed(rules, allowed, given, level))
         )
         for level in ("required", "recommended")
     )
@@ -427,11 +459,24 @@ def _deed(rules: Ruling, allowed: Allowed, given: int | str, answer: Any) -> str
 def _errors(
     cases: Sequence[Case], explained: Sequence[Mapping[str, Any]], backends: Sequence[Backend]
 ) -> dict[str, list[str]]:
-    """Return each error message with the names of the backends that gave it."""
+    """Return each error message with the names of the backends that gave it.
+
+    An error to a call, such as that of a module's ``to``, is left out if the backend answers to
+    other cases: it is not about the value.
+    """
+    asked = [*zip(cases, explained, strict=True)]
+    answering = {
+        name
+        for case, each in asked
+        for name, answer in _answers(case, each, backends)
+        if not _is_missing(answer)
+    }
     found: dict[str, list[str]] = {}
-    for case, each in zip(cases, explained, strict=True):
+    for case, each in asked:
         for backend, answer in _answers(case, each, backends):
             match answer:
+                case {"error": _} if backend in answering and operation_of(case) == "call":
+                    pass
                 case {"error": message}:
                     found.setdefault(message, []).append(backend)
     return {message: list(dict.fromkeys(names)) for message, names in found.items()}

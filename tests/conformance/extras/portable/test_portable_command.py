@@ -29,13 +29,14 @@ def _in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_ranges_and_what_each_does_elsewhere() -> None:
     code, out, err = castigate(*BOTH, PAIR)
-    first, agree, differ, *does = out.splitlines()
+    first, agree, differ, *does, advice = out.splitlines()
     assert (code, err) == (0, "")
     assert first.startswith("float32 to int32: asked ")
     assert first.endswith(" inputs; ranges are sampled, their ends are exact neighbors")
     assert agree == "  agree   every finite value, infinity, NaN"
     assert differ == "  differ  -infinity"
     assert [each.strip() for each in does] == [f"{ONE}: -2147483648", f"{OTHER}: 0"]
+    assert advice.startswith("to be portable, ")
 
 
 @pytest.mark.usefixtures("_in_this_process")
