@@ -113,7 +113,8 @@ def _held(form: Format, values: object, name: str) -> tuple[Format, Bits]:
             " 2^64 or floats"
         )
     found = format_of(array.dtype)
-    array = np.ascontiguousarray(array).reshape(array.shape)
+    # The bits are read below by a view, which takes every array to be of this machine's byte order.
+    array = array.astype(array.dtype.newbyteorder("="), order="C", copy=False)
     if found == form or (array.dtype.kind == "u" and _are_patterns(form, array)):
         return form, _masked(form, array.view(form.storage))
     return found, array.view(found.storage)

@@ -83,6 +83,33 @@ def test_values_are_taken_as_lists_arrays_patterns_and_tensors() -> None:
     assert cg.cast([[1, 2]], np.int64, torch.float16).dtype == np.float16
 
 
+SWAPPED = [
+    *(f"{sign}int{bits}" for sign in ("", "u") for bits in (16, 32, 64)),
+    *("float16", "float32", "float64", "complex64", "complex128", "bfloat16"),
+]
+
+
+@pytest.mark.parametrize("name", SWAPPED)
+def test_the_other_byte_order_holds_the_same_numbers(name: str) -> None:
+    dtype = np.dtype(getattr(ml_dtypes, name) if name == "bfloat16" else name)
+    raw = np.random.default_rng(5).bytes(64 * dtype.itemsize)
+    native = np.frombuffer(raw, dtype)
+    swapped = native.astype(dtype.newbyteorder("S"))
+    assert swapped.tobytes() != raw
+    assert cg.bitcast(swapped, name, name, bits=True).tobytes() == raw
+    rules = "numpy-astype" if dtype.kind == "c" else None
+    for given, answers in ((swapped, native), (native, swapped)):
+        assert cg.judge(given, answers, document=rules).wrong == 0
+    assert cg.check(lambda x: x.astype(x.dtype.newbyteorder("S")), name, name, document=rules)
+
+
+def test_patterns_of_the_other_byte_order_are_read_as_patterns() -> None:
+    codes = np.array([0x3FC0, 0xC000], ">u2")
+    assert cg.cast(codes, "bf16", "float32").tolist() == [1.5, -2.0]
+    swapped = np.array([2.5, -3.5, 300], ">f4")[::-1]
+    assert cg.cast(swapped, "fp32", "fp16").tolist() == [300, -3.5, 2.5]
+
+
 @pytest.mark.parametrize(
     ("call", "says"),
     [
