@@ -30,6 +30,8 @@ def chosen_case(
     Without a version, the document's newest one that has the pair decides. Raise CastigateError if
     none has the pair in this mode.
     """
+    if not isinstance(mode, Mapping | None):
+        raise CastigateError(f"mode `{mode}` is no dict; write one such as {{'saturate': 0}}")
     modes = [f"{name}:{value}" for name, value in (mode or {}).items()]
     document = document_word(document) if document is not None else None
     if document is not None and document.partition(":")[0] not in yardsticks():

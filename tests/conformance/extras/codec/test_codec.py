@@ -45,7 +45,7 @@ needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="there is
 def judged(target: str, case: Case, folder: Path) -> tuple[CodecAnswers, JudgedCodec]:
     """Ask a codec in its own processes, and judge the answers."""
     answers = ask_all(
-        target_named(target), ruling(case), None, 10.0, 2, folder, lambda total: lambda more: None
+        target_named(target), ruling(case), None, 10.0, 2, folder, lambda *_: lambda more: None
     )
     return answers, judge_codec(case, answers)
 
