@@ -36,9 +36,9 @@ if TYPE_CHECKING:  # Most programs that load this module need no types, and typi
     from conformance.extras.portable.agreement import PortableAgreement
     from specs.errors import CastigateError as CastigateError
 
-    Dtype = str | type | np.dtype[Any] | TensorDtype
-    Mode = Mapping[str, str | int]
-    CastFunction = Callable[[NDArray[Any]], ArrayLike]
+    _Dtype = str | type | np.dtype[Any] | TensorDtype
+    _Mode = Mapping[str, str | int]
+    _CastFunction = Callable[[NDArray[Any]], ArrayLike]
 
 __all__ = [
     "CastigateError",
@@ -64,11 +64,11 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 def cast(
     values: ArrayLike,
-    source: Dtype,
-    target: Dtype,
+    source: _Dtype,
+    target: _Dtype,
     *,
     document: str | None = None,
-    mode: Mode | None = None,
+    mode: _Mode | None = None,
     bits: bool = False,
 ) -> NDArray[Any]:
     """Convert numbers exactly, as a document or a yardstick says.
@@ -87,8 +87,8 @@ def cast(
 
 def bitcast(
     values: ArrayLike,
-    source: Dtype,
-    target: Dtype,
+    source: _Dtype,
+    target: _Dtype,
     *,
     document: str | None = None,
     bits: bool = False,
@@ -103,8 +103,8 @@ def bitcast(
 
 def explain(
     value: ArrayLike,
-    source: Dtype,
-    target: Dtype,
+    source: _Dtype,
+    target: _Dtype,
     *,
     document: str | None = None,
     backends: Sequence[str] = (),
@@ -118,12 +118,12 @@ def explain(
 
 
 def check(
-    function: CastFunction,
-    source: Dtype,
-    target: Dtype,
+    function: _CastFunction,
+    source: _Dtype,
+    target: _Dtype,
     *,
     document: str | None = None,
-    mode: Mode | None = None,
+    mode: _Mode | None = None,
     every: bool = False,
 ) -> Result:
     """Ask your own function telling inputs, and judge its answers; a Result is false if some fail.
@@ -138,9 +138,9 @@ def check(
 
 def check_checkpoint(
     path: str | Path,
-    target: Dtype,
+    target: _Dtype,
     *,
-    source: Dtype | None = None,
+    source: _Dtype | None = None,
     document: str | None = None,
     backends: Sequence[str] = (),
 ) -> CheckedCheckpoint:
@@ -159,11 +159,11 @@ def check_checkpoint(
 def judge(
     inputs: ArrayLike,
     answers: ArrayLike,
-    source: Dtype | None = None,
-    target: Dtype | None = None,
+    source: _Dtype | None = None,
+    target: _Dtype | None = None,
     *,
     document: str | None = None,
-    mode: Mode | None = None,
+    mode: _Mode | None = None,
 ) -> Result:
     """Judge answers that are recorded in arrays; dtypes that are None are those of the arrays.
 
@@ -187,8 +187,8 @@ def portable(
 def run(
     *backends: str,
     documents: Sequence[str] = (),
-    sources: Sequence[Dtype] = (),
-    targets: Sequence[Dtype] = (),
+    sources: Sequence[_Dtype] = (),
+    targets: Sequence[_Dtype] = (),
     tier: str = "quick",
     out: str | None = None,
 ) -> Run:
