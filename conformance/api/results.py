@@ -153,7 +153,8 @@ class Result(Printable):
             yield f"  {each}"
             yield f"    {each.level} by {each.rule}: {each.clause}"
         for finding in self.findings:
-            yield f"  {finding.name}: {finding.says}, {counted(finding.inputs, 'input')}"
+            least = "" if finding.is_exact else "at least "
+            yield f"  {finding.name}: {finding.says}, {least}{counted(finding.inputs, 'input')}"
             example = example_words(finding)
             if example and example not in map(str, self.examples):
                 yield f"    {example}"
