@@ -26,7 +26,7 @@ YARDSTICKS = Path(__file__).with_name("yardsticks")
 """The folder of rules without a page. They judge chains, codecs, threads and checkpoints."""
 YARDSTICK_COMMANDS = {"small-floats": "codec", "checked-cast": "docket"}
 """The command that judges by a yardstick, for those that are not for chains."""
-MOST_NEAR, CUTOFF = 3, 0.5
+MOST_NEAR, CUTOFF = 3, 0.55
 """How many documents an error suggests, and how similar they are at least to the wrong name."""
 OWN_FILE = re.compile(r"(?P<path>.*\.ya?ml)(?::(?P<version>.*))?", re.IGNORECASE)
 """Matches the path of a user's own document, and a version behind it."""
@@ -171,6 +171,7 @@ def document_named(name: str) -> Document:
         return yardsticks()[name]
     if name not in known:
         near = get_close_matches(name, list(known), MOST_NEAR, CUTOFF)
+        near = near or [each for each in known if each.startswith(f"{name}-")][:MOST_NEAR]
         meant = f"did you mean {either([f'`{each}`' for each in near])}? " if near else ""
         raise CastigateError(f"unknown document `{name}`; {meant}castigate specs lists all")
     return known[name]

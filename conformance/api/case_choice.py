@@ -35,6 +35,7 @@ def chosen_case(
     modes = [f"{name}:{value}" for name, value in (mode or {}).items()]
     document = document_word(document) if document is not None else None
     if document is not None and document.partition(":")[0] not in yardsticks():
+        document_and_version(document)  # Its error says which documents have a similar name.
         return case_meant(document, [source.name, target.name, *modes])
     if document is not None:
         return _of_yardstick(document, source, target, modes)
