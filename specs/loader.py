@@ -170,8 +170,8 @@ def document_named(name: str) -> Document:
     if name not in known and name in yardsticks():
         return yardsticks()[name]
     if name not in known:
-        near = get_close_matches(name, list(known), MOST_NEAR, CUTOFF)
-        near = near or [each for each in known if each.startswith(f"{name}-")][:MOST_NEAR]
+        begun = [each for each in known if each.startswith(f"{name}-")][:MOST_NEAR]
+        near = begun or get_close_matches(name, list(known), MOST_NEAR, CUTOFF)
         meant = f"did you mean {either([f'`{each}`' for each in near])}? " if near else ""
         raise CastigateError(f"unknown document `{name}`; {meant}castigate specs lists all")
     return known[name]
