@@ -40,10 +40,6 @@ class Printable:
     def __str__(self) -> str:
         return "\n".join(self.lines())
 
-    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        """Print all lines in IPython and in a notebook."""
-        printer.text(str(self))
-
     def _repr_html_(self) -> str:
         return f"<pre>{escape(str(self))}</pre>"
 
@@ -134,6 +130,10 @@ class Result(Printable):
         """Return one line that pytest shows whole: the counts, and the simplest wrong input."""
         line = f"<Result: {self._counts()}" + (f"; {self.smallest}" if self.smallest else "")
         return f"{line[: LONGEST_REPR - 2]}…>" if len(line) >= LONGEST_REPR else f"{line}>"
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """Print all lines, not ``repr``, in IPython and in a notebook."""
+        printer.text(str(self))
 
     def lines(self) -> Iterator[str]:
         """Yield the verdict, then the simplest wrong input by each rule, then the causes.

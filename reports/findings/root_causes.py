@@ -54,7 +54,7 @@ class Undecided:
     def says(self) -> str:
         """The sentence of the finding."""
         others = len(self.sentences) - MOST_SENTENCES
-        counted = (f"{others} more",) if others > 0 else ()
+        counted = [f"{others} more"] if others > 0 else []
         *most, last = (*self.sentences[:MOST_SENTENCES], *counted)
         words = f"{', '.join(most)}, or {last}"
         return f"{ONE_INPUT}, which is not enough to tell the cause: {words}"
