@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
-TESTS = """\
+LIBRARY = """\
 import numpy as np
-import castigate as cg
 
 
 def encode_with_a_name_of_some_length(x):
@@ -21,6 +20,10 @@ def encode_with_a_name_of_some_length(x):
 
 def takes_lists(x):
     raise KeyError("the cause")
+"""
+TESTS = """\
+import castigate as cg
+from library import encode_with_a_name_of_some_length, takes_lists
 
 
 def test_assertion():
@@ -48,6 +51,7 @@ EXAMPLE = "0x00008001 (about 4.5919e-41) gives 0x0000 (0), not 0x0001 (about 9.1
 def shown(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """What pytest prints of each failed test, by its name."""
     folder = tmp_path_factory.mktemp("project")
+    (folder / "library.py").write_text(LIBRARY)
     (folder / "test_own.py").write_text(TESTS)
     done = subprocess.run(
         [
