@@ -7,6 +7,7 @@
 The functions below are Castigate's programming interface; the packages ``specs``, ``oracles``,
 ``reports`` and ``conformance`` are internal. Whatever is wrong with an argument raises
 ``CastigateError``, whose message is one line; wrong numbers raise nothing, but are in the result.
+Only where another package hides one of these four, every function raises ImportError, and says so.
 
 Every pytest in an environment that has castigate loads this module, in projects too that have
 packages of their own named like castigate's. So it imports none of castigate's packages until one
@@ -24,14 +25,24 @@ if TYPE_CHECKING:  # Most programs that load this module need no types, and typi
     from pathlib import Path
     from typing import Any
 
+    import numpy as np
     import pytest
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
+    from conformance.api.arrays import TensorDtype
     from conformance.api.questions import DocumentRow, Explanation, FormatRow, Listing, Run
     from conformance.api.results import Result
     from conformance.extras.checkpoints.results import CheckedCheckpoint
     from conformance.extras.portable.agreement import PortableAgreement
     from specs.errors import CastigateError as CastigateError
+
+    _Dtype = str | type | np.dtype[Any] | TensorDtype
+    _Mode = Mapping[str, str | int]
+    _CastFunction = Callable[[NDArray[Any]], ArrayLike]
+    _TensorFunction = (
+        Callable[[NDArray[Any], NDArray[Any], NDArray[Any]], ArrayLike]
+        | Callable[[NDArray[Any]], Mapping[str, ArrayLike]]
+    )
 
 __all__ = [
     "CastigateError",
@@ -47,18 +58,21 @@ __all__ = [
     "run",
 ]
 
+__tracebackhide__ = True
+"""Has pytest leave out this module's frames: a failed test shows its own lines."""
 PACKAGES = ("specs", "oracles", "reports", "conformance")
 SUITE = "conformance"
+RESULTS = "conformance.api.results"
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def cast(
-    values: object,
-    source: object,
-    target: object,
+    values: ArrayLike,
+    source: _Dtype,
+    target: _Dtype,
     *,
     document: str | None = None,
-    mode: Mapping[str, object] | None = None,
+    mode: _Mode | None = None,
     bits: bool = False,
 ) -> NDArray[Any]:
     """Convert numbers exactly, as a document or a yardstick says.
@@ -76,9 +90,9 @@ def cast(
 
 
 def bitcast(
-    values: object,
-    source: object,
-    target: object,
+    values: ArrayLike,
+    source: _Dtype,
+    target: _Dtype,
     *,
     document: str | None = None,
     bits: bool = False,
@@ -92,9 +106,9 @@ def bitcast(
 
 
 def explain(
-    value: object,
-    source: object,
-    target: object,
+    value: ArrayLike,
+    source: _Dtype,
+    target: _Dtype,
     *,
     document: str | None = None,
     backends: Sequence[str] = (),
@@ -104,34 +118,35 @@ def explain(
     ``value`` is a number, or a text such as ``0x1.8p3``, ``-inf`` or the pattern ``0x7fc00000``.
     The answers of frameworks are recorded, so that none need be installed; ``backends`` are asked.
     """
-    return _function("questions:explain")(value, source, target, document, backends)  # type: ignore[no-any-return]
+    return _function("questions:explain")(value, source, target, document, _several(backends))  # type: ignore[no-any-return]
 
 
 def check(
-    function: Callable[..., object],
-    source: object,
-    target: object,
+    function: _CastFunction | _TensorFunction,
+    source: _Dtype,
+    target: _Dtype,
     *,
     document: str | None = None,
-    mode: Mapping[str, object] | None = None,
+    mode: _Mode | None = None,
     every: bool = False,
 ) -> Result:
     """Ask your own function telling inputs, and judge its answers; a Result is false if some fail.
 
-    The function takes one row of inputs, and returns as many answers: numbers, or patterns as
-    unsigned integers. With ``every`` all inputs are asked of sources of up to 32 bits, in a minute
-    or so. Which rules decide is as in ``cast``. With a document of quantization the function takes
-    ``x``, ``scale`` and ``zero``, and returns the codes; one that encodes blocks takes ``x`` and
-    returns scales and codes.
+    The function takes one row of inputs, an array of numpy's or ml_dtypes' dtype, and returns as
+    many answers: numbers, or the patterns of floats as unsigned integers of their width. A decoder
+    may take the codes of small floats as unsigned integers instead. With ``every`` all inputs are
+    asked of sources of up to 32 bits, in a minute or so. Which rules decide is as in ``cast``. With
+    a document of quantization the function takes ``x``, ``scale`` and ``zero``, and returns the
+    codes; one that encodes blocks takes ``x`` and returns scales and codes.
     """
     return _function("answers:check")(function, source, target, document, mode, every)  # type: ignore[no-any-return]
 
 
 def check_checkpoint(
     path: str | Path,
-    target: object,
+    target: _Dtype,
     *,
-    source: object = None,
+    source: _Dtype | None = None,
     document: str | None = None,
     backends: Sequence[str] = (),
 ) -> CheckedCheckpoint:
@@ -141,18 +156,20 @@ def check_checkpoint(
     ``source`` only its tensors of that dtype are checked.
     """
     checked = _extra("check_checkpoint")
-    given = None if source is None else str(source)
-    return checked(path, str(target), source=given, document=document, backends=backends)  # type: ignore[no-any-return]
+    form = _function("arrays:format_of")
+    given = None if source is None else form(source).name
+    asked = _several(backends)
+    return checked(path, form(target).name, source=given, document=document, backends=asked)  # type: ignore[no-any-return]
 
 
 def judge(
-    inputs: object,
-    answers: object,
-    source: object = None,
-    target: object = None,
+    inputs: ArrayLike | Mapping[str, ArrayLike],
+    answers: ArrayLike | Mapping[str, ArrayLike],
+    source: _Dtype | None = None,
+    target: _Dtype | None = None,
     *,
     document: str | None = None,
-    mode: Mapping[str, object] | None = None,
+    mode: _Mode | None = None,
 ) -> Result:
     """Judge answers that are recorded in arrays; dtypes that are None are those of the arrays.
 
@@ -171,14 +188,14 @@ def portable(
     ``pair`` is two dtypes such as ``bf16/e4m3fn``. Documents that are named must allow the answers
     too. With ``every`` all inputs of a 32-bit source are asked.
     """
-    return _extra("portable")(backends, pair, documents, every)  # type: ignore[no-any-return]
+    return _extra("portable")(backends, pair, _several(documents), every)  # type: ignore[no-any-return]
 
 
 def run(
     *backends: str,
     documents: Sequence[str] = (),
-    sources: Sequence[object] = (),
-    targets: Sequence[object] = (),
+    sources: Sequence[_Dtype] = (),
+    targets: Sequence[_Dtype] = (),
     tier: str = "quick",
     out: str | None = None,
 ) -> Run:
@@ -186,7 +203,8 @@ def run(
 
     Without ``documents`` all are asked, without ``out`` the run is stored in a temporary folder.
     """
-    return _function("questions:run")(backends, documents, sources, targets, tier, out)  # type: ignore[no-any-return]
+    selected = (_several(each) for each in (documents, sources, targets))
+    return _function("questions:run")(backends, *selected, tier, out)  # type: ignore[no-any-return]
 
 
 def documents() -> Listing[DocumentRow]:
@@ -201,18 +219,38 @@ def formats() -> Listing[FormatRow]:
 
 def _function(name: str) -> Callable[..., Any]:
     """Import a function of ``conformance.api``; raise ImportError if a package is hidden."""
-    if problem := hidden_package():
-        raise ImportError(f"castigate: {problem}")
-    function: Callable[..., Any] = _resolve(f"conformance.api.{name}")
-    return function
+    _require_own_packages()
+    return _without_frames(_resolve(f"conformance.api.{name}"))
+
+
+def _several(words: object) -> Sequence[Any]:
+    """Return a list or tuple as it is, and anything else, such as a name, as a tuple of it."""
+    return words if isinstance(words, list | tuple) else (words,)
 
 
 def _extra(name: str) -> Callable[..., Any]:
-    """Import the function of this name that an extra brings."""
+    """Import the function of this name that an extra brings; raise ImportError as above."""
+    _require_own_packages()
+    return _without_frames(_resolve(_resolve("conformance.extras:FUNCTIONS")[name]))
+
+
+def _without_frames(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function whose errors about arguments show none of the frames below it."""
+    wrong_argument = _resolve("specs.errors:CastigateError")
+
+    def called(*arguments: object, **named: object) -> Any:
+        try:
+            return function(*arguments, **named)
+        except wrong_argument as error:
+            raise error.with_traceback(None) from error.__cause__
+
+    return called
+
+
+def _require_own_packages() -> None:
+    """Raise ImportError if another package hides one of castigate's."""
     if problem := hidden_package():
         raise ImportError(f"castigate: {problem}")
-    function: Callable[..., Any] = _resolve(_resolve("conformance.extras:FUNCTIONS")[name])
-    return function
 
 
 def _resolve(name: str) -> Any:
@@ -225,12 +263,17 @@ def __getattr__(name: str) -> Any:
     """Return what costs an import: the class of errors, the version, and the plugin of pytest."""
     match name:
         case "CastigateError":
+            _require_own_packages()
             return _resolve("specs.errors:CastigateError")
         case "__version__":
             return _resolve("specs:VERSION")
         case "pytest_plugin":
             return _pytest_plugin()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted((*__all__, "__version__"))
 
 
 def main() -> None:
@@ -314,6 +357,18 @@ def _pytest_plugin() -> object:
             result = yield
             _register_suite(early_config, parser, args)
             return result
+
+        @pytest.hookimpl(wrapper=True)
+        def pytest_runtest_makereport(
+            self, item: pytest.Item, call: pytest.CallInfo[None]
+        ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+            """Add to the report of a failed test the lines of results that are wrong."""
+            report = yield
+            if call.excinfo is not None and RESULTS in sys.modules and not hidden_package():
+                frames = [entry.frame.f_locals for entry in call.excinfo.traceback]
+                for each in _resolve(f"{RESULTS}:wrong_results")(frames):
+                    report.sections.append(("castigate", str(each)))
+            return report
 
     return CastigatePlugin()
 

@@ -27,7 +27,7 @@ NEXT_SCRIPT = "\n# Another fault of this case:\n"
 """Separates the script for a wrong value from the script for another fault of a case."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Judgement:
     """The verdict on a case or a check on a backend, with all that is needed to explain it.
 
@@ -51,6 +51,11 @@ class Judgement:
     further: tuple[Problem, ...] = ()
     """Further problems of the same failure, for comparisons; messages and ledgers omit them."""
     answer_digest: AnswerDigest | None = None
+
+    def __repr__(self) -> str:
+        named = f"{self.case} {self.check}".rstrip()
+        counts = f"{self.wrong:,} of {self.inputs:,} inputs wrong"
+        return f"<Judgement {named} on {self.backend}: {self.verdict}, {counts}>"
 
     @cached_property
     def message(self) -> str:

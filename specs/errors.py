@@ -49,7 +49,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 def closest(word: str, known: Iterable[str]) -> str | None:
     """Return the most similar known word, or None if no word is similar."""
-    matches = get_close_matches(word, list(known), n=1, cutoff=0.5)
+    matches = get_close_matches(word, list(known), n=1, cutoff=0.6)
     return matches[0] if matches else None
 
 

@@ -26,7 +26,7 @@ YARDSTICKS = Path(__file__).with_name("yardsticks")
 """The folder of rules without a page. They judge chains, codecs, threads and checkpoints."""
 YARDSTICK_COMMANDS = {"small-floats": "codec", "checked-cast": "docket"}
 """The command that judges by a yardstick, for those that are not for chains."""
-MOST_NEAR, CUTOFF = 3, 0.5
+MOST_NEAR, CUTOFF = 3, 0.55
 """How many documents an error suggests, and how similar they are at least to the wrong name."""
 OF_A_RUN = Path("document.yaml")
 """The path by which errors name a user's own document that is read from a run, not from a file."""
@@ -172,7 +172,8 @@ def document_named(name: str) -> Document:
     if name not in known and name in yardsticks():
         return yardsticks()[name]
     if name not in known:
-        near = get_close_matches(name, list(known), MOST_NEAR, CUTOFF)
+        begun = [each for each in known if each.startswith(f"{name}-")][:MOST_NEAR]
+        near = begun or get_close_matches(name, list(known), MOST_NEAR, CUTOFF)
         meant = f"did you mean {either([f'`{each}`' for each in near])}? " if near else ""
         raise CastigateError(f"unknown document `{name}`; {meant}castigate specs lists all")
     return known[name]

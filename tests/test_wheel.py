@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 import zipfile
 from pathlib import Path
 
@@ -17,6 +18,9 @@ from reports.suite_digest import suite_digest
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = {"specs", "oracles", "reports", "conformance"}
+STUBS = "castigate-stubs"
+IN_CHECKOUT = "conformance/api/stubs/"
+"""Where the checkout has the stubs, which the wheel has beside the packages."""
 ENTRY = "castigate.py"
 COMMAND = "from conformance.commands.main import main; main()"
 
@@ -71,7 +75,7 @@ def test_it_holds_the_documents_and_nothing_foreign(unpacked: Path) -> None:
     assert (unpacked / "specs" / "formats.yaml").is_file()
     assert (unpacked / "reports" / "ledger" / "ort.yaml").is_file()
     top = {path.name for path in unpacked.iterdir() if not path.name.endswith(".dist-info")}
-    assert top == {*PACKAGES, ENTRY}
+    assert top == {*PACKAGES, STUBS, ENTRY}
 
 
 def test_it_has_every_file_of_the_packages(unpacked: Path) -> None:
@@ -81,7 +85,8 @@ def test_it_has_every_file_of_the_packages(unpacked: Path) -> None:
     listed = subprocess.run(
         ["git", "ls-files", *PACKAGES], cwd=ROOT, capture_output=True, text=True, check=True
     )
-    missing = [name for name in listed.stdout.splitlines() if not (unpacked / name).is_file()]
+    names = [name.removeprefix(IN_CHECKOUT) for name in listed.stdout.splitlines()]
+    missing = [name for name in names if not (unpacked / name).is_file()]
     assert missing == []
 
 
@@ -105,3 +110,57 @@ def test_the_suite_works_outside_the_checkout(named: list[str], unpacked: Path) 
     done = run(unpacked, "-m", "pytest", *named, "-p", "no:cacheprovider", *arguments)
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(r"^reference: \d+ conforms, \d+ open$", done.stdout, re.MULTILINE)
+
+
+USE = """\
+from typing import Any
+import numpy as np
+from numpy.typing import NDArray
+import castigate as cg
+
+def halve(x: NDArray[np.float32]) -> NDArray[Any]:
+    return x.astype(np.float16)
+
+result = cg.check(halve, "float32", np.float16, mode={"overflow": "nan"})
+text: str = result.verdict
+if (smallest := result.smallest) is not None:
+    text = smallest.input
+array: NDArray[Any] = cg.cast([0.1], "fp32", np.dtype("int8"), bits=True)
+"""
+MISTAKES = {
+    'cg.cast([1], "fp32")': 'Missing positional argument "target"',
+    'cg.cast([1], 3, "fp32")': 'Argument 2 to "cast" has incompatible type "int"',
+    'cg.check(7, "fp32", "fp16")': 'Argument 1 to "check" has incompatible type "int"',
+    'cg.check(halve, "fp32", "fp16", mode="overflow")': 'Argument "mode" to "check"',
+    "result.smalest": '"Result" has no attribute "smalest"',
+}
+
+
+def test_a_type_checker_sees_the_interface(unpacked: Path, tmp_path: Path) -> None:
+    """Where the wheel is installed; all that it needs comes from the environment of these tests."""
+    pytest.importorskip("mypy")
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    site = tmp_path / "lib" / version / "site-packages"
+    shutil.copytree(unpacked, site)
+    (site / "others.pth").write_text(sysconfig.get_path("purelib"))
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "python").symlink_to(sys.executable)
+    home = Path(sys.executable).resolve().parent
+    (tmp_path / "pyvenv.cfg").write_text(f"home = {home}\n")
+    (tmp_path / "use.py").write_text(USE + "".join(f"{call}\n" for call in MISTAKES))
+    command = ("-m", "mypy", "--strict", "--no-incremental", "use.py")
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(
+        [sys.executable, *command, f"--python-executable={tmp_path / 'bin' / 'python'}"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    lines = [each for each in done.stdout.splitlines() if each.startswith("use.py:")]
+    first = USE.count("\n") + 1
+    told = zip(range(first, first + len(MISTAKES)), MISTAKES.values(), strict=True)
+    for line, (number, says) in zip(lines, told, strict=True):
+        assert line.startswith(f"use.py:{number}: error: "), done.stdout + done.stderr
+        assert says in line

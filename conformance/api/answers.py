@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.api.arrays import answers_of, array_of, format_of, patterns_of
+from conformance.api.arrays import ML_DTYPES, answers_of, array_of, format_of, patterns_of
 from conformance.api.case_choice import Mode, chosen_case
 from conformance.api.results import Result
 from conformance.api.tensors import check_tensors, judge_recorded
@@ -17,6 +18,7 @@ from conformance.driver import BackendJudge
 from conformance.families.cast.quick_inputs import inputs_of
 from conformance.judging.subject import Settings
 from conformance.sweep.engine import swept
+from conformance.sweep.input_progress import input_progress
 from oracles.protocol import Bits
 from oracles.reference.expectations import Expected, has_branch
 from oracles.reference.reference_oracle import Casts
@@ -39,6 +41,8 @@ from specs.operations import SCALE, X, Y, takes_named_tensors, tensor_dtypes
 from specs.outcomes import Rejected
 from specs.ruling import ruling
 
+__tracebackhide__ = True
+"""Has pytest leave out this module's frames where a person's function raises an error."""
 SEED, EXAMPLES = 0, 1000
 """The seed and the number of random inputs of the tier quick, as in a run."""
 SWEPT_BITS = 32
@@ -92,69 +96,115 @@ def check(
 ) -> Result:
     """Ask a function telling inputs, or every one, and return how a document judges the answers.
 
-    Where tensors have names, as those of a quantization, the function gets each of them. Raise
+    Where tensors have names, as those of a quantization, the function gets each of them. One that
+    fails on most values of ml_dtypes' arrays, and on fewer codes, is judged on codes. Raise
     CastigateError if the function raises an exception, or returns no numbers of the target.
     """
+    if not callable(function):
+        raise CastigateError(f"`{function!r}` is no function; give one that takes an array")
     form, end = format_of(source), format_of(target)
     case = chosen_case(form, end, document, mode)
     if every and form.bits > SWEPT_BITS:
         raise CastigateError(
             f"every=True asks sources of up to {SWEPT_BITS} bits; {form.name} has {form.bits}"
         )
-    name = getattr(function, "__name__", type(function).__name__)
+    oracle = AskedFunction(function, form, end)
     if takes_named_tensors(case):
         if every:
             raise CastigateError(f"every=True asks all inputs of a cast; {case.document} is none")
-        return check_tensors(function, case, name)
+        return check_tensors(function, case, oracle.name)
     inputs = inputs_of(case, ruling(case), SEED, EXAMPLES)
-    answers = _asked(function, name, form, end, inputs)
+    if form.name in ML_DTYPES:
+        return _by_values_or_codes(oracle, case, inputs)
+    answers = oracle.ask(inputs)
     is_whole = form.bits <= EXHAUSTIVE_BITS
     if not every or is_whole:
-        return _judged(case, name, inputs, answers, is_whole)
-    oracle = AskedFunction(name, partial(_asked, function, name, form, end))
+        return _judged(case, oracle.name, inputs, answers, is_whole)
     settings = Settings(asked_for=frozenset({case.document}))
-    [judgement] = swept(
-        BackendJudge(Backend(name, oracle), {}, settings),
-        [case],
-        Dense(1 << form.bits),
-        0,
-        1 << form.bits,
-        lambda *_: None,
-    )
+    with input_progress() as begin:
+        advance = begin(1 << form.bits)
+        [judgement] = swept(
+            BackendJudge(Backend(oracle.name, oracle), {}, settings),
+            [case],
+            Dense(1 << form.bits),
+            0,
+            1 << form.bits,
+            lambda more, _: advance(more),
+        )
     return _with_causes(case, judgement, inputs, answers, whole=True)
 
 
+def _by_values_or_codes(oracle: AskedFunction, case: Case, inputs: Bits) -> Result:
+    """Judge a function on all values of a small float; if most are wrong, on its codes.
+
+    Decoders of projects without ml_dtypes take codes. The judgement on codes counts only if most
+    answers are right. Otherwise raise the error of the call with values, if it has one.
+    """
+    by_values: Result | CastigateError
+    try:
+        by_values = _judged(case, oracle.name, inputs, oracle.ask(inputs), whole=True)
+    except CastigateError as error:
+        by_values = error
+    if isinstance(by_values, CastigateError) or 2 * by_values.wrong > by_values.inputs:
+        try:
+            answers = replace(oracle, takes_codes=True).ask(inputs)
+            by_codes = _judged(case, oracle.name, inputs, answers, whole=True)
+        except CastigateError:
+            pass  # The call with values tells the person more.
+        else:
+            if 2 * by_codes.wrong < by_codes.inputs:
+                return replace(by_codes, takes_codes=True)
+    if isinstance(by_values, CastigateError):
+        raise by_values
+    return by_values
+
+
+@dataclass
 class AskedFunction:
     """A person's function in the place of a backend, so that the engine of sweeps can ask it."""
 
-    version = ""
+    function: CastFunction
+    form: Format
+    end: Format
+    takes_codes: bool = False
+    name: str = field(init=False)
+    version: str = field(default="", init=False)
 
-    def __init__(self, name: str, ask: Callable[[Bits], Bits]) -> None:
-        self.name = name
-        self._ask = ask
+    def __post_init__(self) -> None:
+        self.name = getattr(self.function, "__name__", type(self.function).__name__)
 
     def cast(self, case: Case, bits: Bits) -> Bits:
         """Return the function's answers as patterns."""
-        return self._ask(bits)
+        return self.ask(bits)
 
+    def ask(self, inputs: Bits) -> Bits:
+        """Return the answers to a row; raise CastigateError if there is none for each input."""
+        given = inputs.copy() if self.takes_codes else array_of(self.form, inputs.copy())
+        try:
+            with np.errstate(all="ignore"):  # Casts of NaN warn, and warnings may be errors.
+                returned = self.function(given)
+        except (Exception, SystemExit) as error:
+            advice = ""
+            if isinstance(error, ValueError | TypeError) and self._takes_one_number(given):
+                advice = "; it takes one number, so give np.vectorize of it"
+            raise CastigateError(
+                f"{self.name} raised {type(error).__name__} for a row of {inputs.size:,} inputs of"
+                f" dtype {given.dtype}: {error}{advice}"
+            ) from error
+        answers = answers_of(self.end, returned, self.name)
+        if answers.shape != inputs.shape:
+            raise CastigateError(
+                f"{self.name} returned the shape {answers.shape} for a row of {inputs.size:,}"
+                " inputs; it must return one answer per input"
+            )
+        return answers
 
-def _asked(function: CastFunction, name: str, form: Format, end: Format, inputs: Bits) -> Bits:
-    """Return a function's answers to a row; raise CastigateError if it has none for each input."""
-    try:
-        returned = function(array_of(form, inputs.copy()))
-    except Exception as error:
-        raise CastigateError(
-            f"{name} raised {type(error).__name__} for a row of {inputs.size:,} inputs of dtype"
-            f" {form.name}: {error}; it must take one array, as np.vectorize makes it of a function"
-            " of one number"
-        ) from error
-    answers = answers_of(end, returned, name)
-    if answers.shape != inputs.shape:
-        raise CastigateError(
-            f"{name} returned the shape {answers.shape} for a row of {inputs.size:,} inputs; it"
-            " must return one answer per input"
-        )
-    return answers
+    def _takes_one_number(self, given: NDArray[Any]) -> bool:
+        try:
+            with np.errstate(all="ignore"):
+                return np.ndim(self.function(given[0])) == 0  # type: ignore[arg-type]
+        except (Exception, SystemExit):
+            return False
 
 
 def judge(
@@ -234,9 +284,22 @@ def _modes_of_scale(scale: object, case: Case) -> dict[str, object]:
 
 
 def _dtype(array: object, parameter: str) -> object:
+    name = {"source": "inputs", "target": "answers"}[parameter]
+    if isinstance(array, str | os.PathLike):
+        raise CastigateError(f"{name}: `{array}` is a path; read it first, as by numpy.load")
     dtype = getattr(array, "dtype", None)
     if dtype is None:
-        raise CastigateError(f"a list has no dtype; name it with {parameter}=…")
+        raise CastigateError(
+            f"{name}: a {type(array).__name__} has no dtype; name it with {parameter}=…"
+        )
+    holds_objects = isinstance(array, np.ndarray) and array.dtype == object
+    if holds_objects and not all(
+        isinstance(each, str) for each in np.asarray(array).ravel().tolist()
+    ):
+        raise CastigateError(
+            f"{name}: an array of objects has no dtype of numbers; convert it, as by"
+            " .astype(np.float32)"
+        )
     return dtype
 
 

@@ -8,7 +8,7 @@ projects without ml_dtypes keep small floats.
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import Any, Protocol
 
 import ml_dtypes
 import numpy as np
@@ -21,10 +21,22 @@ from reports.counterexample.drawing import value_text
 from reports.grading.allowed_answers import is_nan
 from specs.behaviors import behaviors
 from specs.errors import CastigateError
-from specs.formats import Format, dtype_spelled, format_named
+from specs.formats import Format, dtype_spelled, dtypes_spelled, format_named
 
 ML_DTYPES = names_in("ml")
 """By dtype that ml_dtypes adds to numpy's, its name there."""
+
+
+class TensorDtype(Protocol):
+    """A dtype of torch, of which its type may not be imported."""
+
+    @property
+    def itemsize(self) -> int:
+        """The number of bytes of an element."""
+
+    @property
+    def is_floating_point(self) -> bool:
+        """Whether elements are floats."""
 
 
 def format_of(dtype: object) -> Format:
@@ -37,6 +49,11 @@ def format_of(dtype: object) -> Format:
     if isinstance(dtype, type | np.dtype):
         name = np.dtype(dtype).name
         return format_named(dtype_spelled("string" if name.startswith(("str", "obj")) else name))
+    if not dtypes_spelled(str(dtype)):
+        raise CastigateError(
+            f"`{dtype}` is no dtype; write a name such as 'float32', or a dtype of numpy, ml_dtypes"
+            " or torch"
+        )
     return format_named(dtype_spelled(str(dtype)))
 
 
@@ -90,7 +107,11 @@ def answers_of(form: Format, returned: object, name: str) -> Bits:
     if held is form:
         return bits
     rounded = _converted(held, form, bits, name)
-    _check(form, held, bits, ~_same(held, bits, _converted(form, held, rounded, name)), name)
+    hint = ""
+    if form.kind == held.kind == "integer" and form.bits == held.bits and form.is_signed:
+        hint = f"; {held.name} is read as numbers: return patterns by .view(np.{form.name})"
+    is_wrong = ~_same(held, bits, _converted(form, held, rounded, name))
+    _check(form, held, bits, is_wrong, name, hint)
     return rounded
 
 
@@ -113,7 +134,8 @@ def _held(form: Format, values: object, name: str) -> tuple[Format, Bits]:
             " 2^64 or floats"
         )
     found = format_of(array.dtype)
-    array = np.ascontiguousarray(array).reshape(array.shape)
+    # The bits are read below by a view, which takes every array to be of this machine's byte order.
+    array = array.astype(array.dtype.newbyteorder("="), order="C", copy=False)
     if found == form or (array.dtype.kind == "u" and _are_patterns(form, array)):
         return form, _masked(form, array.view(form.storage))
     return found, array.view(found.storage)
@@ -198,11 +220,19 @@ def _is_zero(form: Format, bits: Bits) -> NDArray[np.bool_]:
     return np.asarray((bits & bits.dtype.type(form.mask & ~sign)) == 0) & form.has_zero
 
 
-def _check(form: Format, held: Format, bits: Bits, is_wrong: NDArray[np.bool_], name: str) -> None:
+def _check(
+    form: Format,
+    held: Format,
+    bits: Bits,
+    is_wrong: NDArray[np.bool_],
+    name: str,
+    hint: str = "",
+) -> None:
     """Raise CastigateError if values are marked as no values of ``form``, with the first one."""
     wrong = np.flatnonzero(is_wrong)
     if wrong.size:
         at = int(wrong[0])
         value = value_text(held, int(bits.reshape(-1)[at]))
-        more = f" and {wrong.size - 1:,} more" if wrong.size > 1 else ""
-        raise CastigateError(f"{name}[{at}] is {value}, no value of {form.name}{more}")
+        others = wrong.size - 1
+        more = f"; so {'is' if others == 1 else 'are'} {others:,} more" if others else ""
+        raise CastigateError(f"{name}[{at}] is {value}, no value of {form.name}{more}{hint}")

@@ -30,9 +30,12 @@ def chosen_case(
     Without a version, the document's newest one that has the pair decides. Raise CastigateError if
     none has the pair in this mode.
     """
+    if not isinstance(mode, Mapping | None):
+        raise CastigateError(f"mode `{mode}` is no dict; write one such as {{'saturate': 0}}")
     modes = [f"{name}:{value}" for name, value in (mode or {}).items()]
     document = document_word(document) if document is not None else None
     if document is not None and document.partition(":")[0] not in yardsticks():
+        document_and_version(document)  # Its error says which documents have a similar name.
         return case_meant(document, [source.name, target.name, *modes])
     if document is not None:
         return _of_yardstick(document, source, target, modes)

@@ -14,6 +14,7 @@ from subprocess import PIPE, Popen
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+import numpy as np
 from numpy.typing import NDArray
 
 from conformance.api.arrays import array_of, format_of, patterns_of
@@ -114,6 +115,10 @@ def explain(
     form, end = format_of(source), format_of(target)
     if isinstance(value, str):
         word = value
+    elif np.ndim(value) != 0:  # type: ignore[arg-type]
+        raise CastigateError(
+            f"`{value}` is {np.size(value)} values; explain one at a time"  # type: ignore[arg-type]
+        )
     else:
         pattern = patterns_of(form, [value], "value")[0]
         word = datum_text(form, datum_of(pattern))

@@ -34,7 +34,7 @@ def row(planted: Planted) -> str:
     with TemporaryDirectory() as folder:
         target, jobs = target_named(planted.target), os.cpu_count() or 1
         answers = ask_all(
-            target, ruling(case), None, 10.0, jobs, Path(folder), lambda total: lambda more: None
+            target, ruling(case), None, 10.0, jobs, Path(folder), lambda *_: lambda more: None
         )
     judged = judge_codec(case, answers)
     seconds, used = perf_counter() - begin, processor_seconds() - before

@@ -139,7 +139,7 @@ def _bits_statement(source: Format, text: str, count: int) -> str:
     return bits_statement(source.name, np.frombuffer(pattern * count, source.storage))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Finding:
     """One root cause: its name, a sentence, and the cases that it explains, in the run's order.
 
@@ -151,6 +151,10 @@ class Finding:
     kind: FindingKind
     says: str
     explained: tuple[ExplainedCase, ...]
+
+    def __repr__(self) -> str:
+        inputs = f"{'' if self.is_exact else 'at least '}{self.inputs:,} inputs"
+        return f"<Finding {self.id}: {self.says} ({inputs}, {len(self.cases)} cases)>"
 
     @property
     def id(self) -> str:

@@ -32,6 +32,8 @@ MOST_KINDS = 160
 Real backends have up to 110. One that is wrong in all cases of all documents has 1,268, and the
 choice among these takes minutes for each 100.
 """
+MOST_SENTENCES = 3
+"""The most mechanisms that a sentence names; of more, the others are counted."""
 ONE_INPUT = "gives one input a wrong value"
 """How the sentence begins of a finding of which a single input is not enough to tell the cause."""
 BITS_OF_MECHANISM = 6.0
@@ -51,7 +53,9 @@ class Undecided:
     @property
     def says(self) -> str:
         """The sentence of the finding."""
-        *most, last = self.sentences
+        others = len(self.sentences) - MOST_SENTENCES
+        counted = [f"{others} more"] if others > 0 else []
+        *most, last = (*self.sentences[:MOST_SENTENCES], *counted)
         words = f"{', '.join(most)}, or {last}"
         return f"{ONE_INPUT}, which is not enough to tell the cause: {words}"
 

@@ -53,6 +53,7 @@ VERDICTS = [
     ("Honest", CASE, "conforms", ""),
     ("TooShort", CASE, "error", "the answer has shape (255,), the input (256,)"),
     ("OtherStorage", CASE, "error", "storage is uint64, float16 is held in uint16"),
+    ("SwapsBytes", CASE, "error", "storage is >u2, float16 is held in uint16"),
     ("Flat", CASE, "violates", "the answer has shape (1,), the input ()"),
     ("Silent", CASE, "error", "the answer is NoneType, not a numpy array"),
     ("Listing", CASE, "error", "the answer is list, not a numpy array"),

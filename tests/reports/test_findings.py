@@ -20,6 +20,7 @@ from reports.findings.finding import UNEXPLAINED, Finding
 from reports.findings.finding_text import finding_record, findings_lines
 from reports.findings.read_findings import causes_of, read_findings
 from reports.findings.report import read_report
+from reports.findings.root_causes import Undecided
 from reports.html.site import write_site
 from reports.judgement import Judgement
 from reports.problems import BrokenPromise
@@ -220,6 +221,22 @@ def test_one_wrong_input_that_several_mechanisms_explain_is_named_by_the_first(
     assert found.says.startswith(
         "gives one input a wrong value, which is not enough to tell the cause: flushes subnormal"
         " inputs and results to zero, "
+    )
+
+
+def test_of_many_mechanisms_three_are_named() -> None:
+    begin = "gives one input a wrong value, which is not enough to tell the cause: "
+    for count, words in ((2, "a, or b"), (3, "a, b, or c"), (5, "a, b, c, or 2 more")):
+        assert Undecided("a", tuple("abcde"[:count])).says == begin + words
+
+
+def test_a_finding_and_a_judgement_are_one_short_line(tmp_path: Path) -> None:
+    answer = where(lambda case, bits: bits == 0, lambda case: 1)
+    [found] = findings(tmp_path / "run", answer, cases_of("onnx-cast:25/float16/float32"))
+    assert repr(found) == f"<Finding {found.id}: {found.says} (1 inputs, 1 cases)>"
+    judgement = Judgement("onnx-cast:25/float16/float32", "faulty", "conforms", inputs=65536)
+    assert repr(judgement) == (
+        "<Judgement onnx-cast:25/float16/float32 on faulty: conforms, 0 of 65,536 inputs wrong>"
     )
 
 

@@ -115,18 +115,19 @@ def ask_all(
     seconds: float,
     jobs: int,
     folder: Path,
-    progress: Callable[[int], Advance],
+    progress: Callable[[int, str], Advance],
 ) -> CodecAnswers:
     """Ask a codec all inputs, or a sample of them; return its answers.
 
     Of a source of more than 16 bits, a sample is asked if all inputs would take too long, or if a
     sweep has too many runs of equal answers. ``signature`` is the C type that the user names, or
     None to try some. ``seconds`` limits one block of inputs, and ``jobs`` the processes at a time.
-    Before a sweep, ``progress`` is called with its number of inputs; it returns a function that is
-    called with the number of inputs done since its last call. C programs are compiled in
-    ``folder``. Raise CastigateError if the codec cannot be called, fails for an input, gives an
-    answer with too many bits or, unless a sample is asked, two answers to one input. Without
-    ``signature``, raise it too for a library or Python function of one answer to all inputs.
+    Before a sweep or a sample, ``progress`` is called with its number of inputs, and with an
+    estimate in words; it returns a function that is called with the number of inputs that were done
+    since its last call. C programs are compiled in ``folder``. Raise CastigateError if the codec
+    cannot be called, fails for an input, gives an answer with too many bits or, unless a sample is
+    asked, two answers to one input. Without ``signature``, raise it too for a library or Python
+    function of one answer to all inputs.
     """
     try:
         return _ask_all(target, rules, signature, seconds, jobs, folder, progress)
@@ -143,7 +144,7 @@ def _ask_all(
     seconds: float,
     jobs: int,
     folder: Path,
-    progress: Callable[[int], Advance],
+    progress: Callable[[int, str], Advance],
 ) -> CodecAnswers:
     codec = _ready(target, rules, signature, seconds, folder)
     begin, used = monotonic(), seconds_of_children()
@@ -158,7 +159,8 @@ def _ask_all(
         drawn = 0
         if not reason:
             try:
-                runs = codec.process.sweep(total, codec.parts, MOST_RUNS, jobs, progress(total))
+                advance = progress(total, _estimate(total, pace / min(jobs, codec.parts)))
+                runs = codec.process.sweep(total, codec.parts, MOST_RUNS, jobs, advance)
                 inputs, answers = runs
                 _check_steady(target, rules, codec, inputs, answers)
             except ManyRunsError:
@@ -167,7 +169,9 @@ def _ask_all(
         asked = total
         if reason:
             inputs, drawn = _sample(rules, pace)
+            advance = progress(inputs.size, _estimate(inputs.size, pace))
             answers, _ = codec.process.answers(inputs)
+            advance(inputs.size)
             asked = inputs.size
     source, answer = rules.source, rules.target
     _check_codes(target, rules, inputs, answers)
@@ -334,6 +338,10 @@ def _too_slow(codec: _Ready, rules: Ruling, jobs: int) -> tuple[str, float]:
         f" {_time_words(whole_seconds)} in {processes} process{'es' if processes > 1 else ''}",
         pace,
     )
+
+
+def _estimate(inputs: int, pace: float) -> str:
+    return f"about {_time_words(inputs * pace)} at {1 / pace:,.0f} a second"
 
 
 def _sample(rules: Ruling, pace: float) -> tuple[Words32, int]:

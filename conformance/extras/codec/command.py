@@ -5,22 +5,21 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from conformance.commands.options import JobsOption
 from conformance.extras.codec.answers import CodecAnswers, ask_all
 from conformance.extras.codec.judging import JudgedCodec, judge_codec
 from conformance.extras.codec.kept_test import check_name, write_kept_test
+from conformance.extras.codec.process import Advance
 from conformance.extras.codec.target import CodecTarget, codec_case, target_named
+from conformance.sweep.input_progress import input_progress
 from reports.counterexample.drawing import aligned_rows, datum_columns
 from reports.findings.finding import Finding
 from reports.findings.finding_text import counted, example_words
@@ -120,7 +119,12 @@ def codec_command(
     if keep is not None:
         check_name(keep)
     codec = target_named(target)
-    with TemporaryDirectory(prefix="castigate-") as folder, _progress() as progress:
+    with TemporaryDirectory(prefix="castigate-") as folder, input_progress() as begin:
+
+        def progress(total: int, estimate: str) -> Advance:
+            typer.echo(f"asking {total:,} inputs, {estimate}", err=True)
+            return begin(total)
+
         answers = ask_all(
             codec,
             ruling(case),
@@ -214,23 +218,3 @@ def table_lines(name: str) -> Iterator[str]:
     form = format_named(name)
     rows = [("", datum_columns(form, code)) for code in range(form.mask + 1)]
     yield from (line.strip() for line in aligned_rows(rows))
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[int], Callable[[int], None]]]:
-    """Show a progress bar on a terminal, and yield a function that begins it.
-
-    That function takes the total of inputs, and returns another, which takes the number of inputs
-    done since its last call.
-    """
-    columns = TextColumn("{task.description}"), BarColumn(), TaskProgressColumn()
-    console = Console(stderr=True)
-    shown = (*columns, TimeRemainingColumn())
-    hidden = not console.is_terminal
-    with Progress(*shown, console=console, transient=True, disable=hidden) as bar:
-
-        def begin(total: int) -> Callable[[int], None]:
-            task = bar.add_task("inputs", total=total)
-            return lambda more: bar.advance(task, more)
-
-        yield begin

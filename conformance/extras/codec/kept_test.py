@@ -124,7 +124,8 @@ int main(void) {{
     for (uint64_t i = r[0], end = more ? i + d[0] : 0x{rules.source.mask + 1:x}; i < end; i++) {{
 {textwrap.indent(_c_call(target.function, rules, signature), " " * 6)}
       if ((y < r[1] || y > r[2]) && (y < r[3] || y > r[4]))
-        return printf("0x%llx", (unsigned long long)i), 1; }} }} }}"""
+        return printf("0x%llx gives 0x%x, allowed are 0x%x to 0x%x and 0x%x to 0x%x",
+          (unsigned long long)i, (unsigned)y, r[1], r[2], r[3], r[4]), 1; }} }} }}"""
 
 def test_{_plain(target.function)}(tmp_path):
     (tmp_path / "all.{suffix}").write_text(C.replace("CODEC", str(CODEC)))
@@ -133,7 +134,7 @@ def test_{_plain(target.function)}(tmp_path):
     subprocess.run(["{compiler}", *options], cwd=tmp_path, check=True)
     table = {UNPACK}
     asked = subprocess.run([tmp_path / "all"], input=table, capture_output=True)
-    assert asked.returncode == 0, f"wrong for {{asked.stdout}}"
+    assert asked.returncode == 0, asked.stdout.decode()
 '''
     return "", body
 
@@ -185,7 +186,9 @@ def _python_test(path: Path, target: CodecTarget, rules: Ruling, form: str) -> t
         stride = f"STRIDE = {STRIDE}  # 1 asks all inputs\n"
         some = f"np.arange(0, 0x{source.mask + 1:x}, STRIDE)"
         chosen = f"np.concatenate([first, first[1:] - 1, {some}]).astype(np.uint32)"
-    body = f"""{stride}
+    words = 'WRONG = "{:#x} gives {:#x}, allowed are {:#x} to {:#x} and {:#x} to {:#x}"'
+    body = f"""{words}
+{stride}
 def test_{_plain(target.function)}():
     rows = np.frombuffer({UNPACK}, np.uint32)
     first, a, b, c, d = rows.reshape(-1, 5).cumsum(0, np.uint32).astype(np.int64).T
@@ -193,7 +196,8 @@ def test_{_plain(target.function)}():
     y = {call}
     at = np.searchsorted(first, bits, "right") - 1
     wrong = ((y < a[at]) | (y > b[at])) & ((y < c[at]) | (y > d[at]))
-    assert not wrong.any(), [hex(each) for each in bits[wrong][:9]]
+    told = zip(*(each[wrong].tolist() for each in (bits, y, a[at], b[at], c[at], d[at])))
+    assert not wrong.any(), [WRONG.format(*each) for each in told][:9]
 """
     return imports, body
 

@@ -14,7 +14,7 @@ from typing import Literal
 
 from specs.cases import Case
 from specs.errors import CastigateError
-from specs.formats import Format, format_named
+from specs.formats import EXHAUSTIVE_BITS, Format, format_named
 from specs.loader import document_named
 from specs.selection import cases_of_pair
 
@@ -178,7 +178,7 @@ def _types(form: Format, *, is_exact: bool) -> list[str]:
 def small_formats() -> list[str]:
     """Return the names of the formats that a codec may encode to and decode from."""
     dtypes = document_named(YARDSTICK).entry.versions[VERSION].to or ()
-    return [name for name in dtypes if name != "float32"]
+    return [name for name in dtypes if format_named(name).bits <= EXHAUSTIVE_BITS]
 
 
 def codec_case(

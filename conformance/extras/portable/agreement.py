@@ -48,8 +48,12 @@ def agreement(
     """Ask backends about a pair, such as ``bf16/e4m3fn``, and return where they agree.
 
     ``selected`` are documents that must allow the answers. Raise CastigateError if a backend cannot
-    be loaded or fails, and for an unknown document or pair.
+    be loaded or fails, for an unknown document or pair, and if there is nothing to compare.
     """
+    if len(backends) < 2 and not selected:
+        raise CastigateError(
+            "portable compares answers; name two backends, or one and documents=[…]"
+        )
     question = PairQuestion(*pair_named(pair), tuple(selected), whole=every)
     with ExitStack() as stack:
         loaded = load_all(stack, launch_configs(backends, (), DEFAULT_TIMEOUT))

@@ -170,7 +170,7 @@ def _failed(subject: Subject, case: Case, missing: NoAnswer, given: Given) -> As
     at = simplest_element(formula(case), elements, np.ones(x.size, bool), prefers_usual=True)
     [element] = elements.at(np.array([at]))
     one = AboutTensors(case, tensors_of_element(case, *element))
-    alone = yield from ask(one)
+    alone = missing if x.size == 1 else (yield from ask(one))
     if isinstance(alone, Raised) and class_name(alone.error) == class_name(missing.error):
         return replace(found, reproduction=(yield from script_of(subject, one)))
     return found

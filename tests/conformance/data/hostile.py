@@ -63,6 +63,7 @@ def is_tie(bits: Any) -> Any:
 
 TooShort = changing(lambda bits, answer: answer[:-1])
 OtherStorage = changing(lambda bits, answer: answer.astype(np.uint64))
+SwapsBytes = changing(lambda bits, answer: answer.astype(">u2"))
 Flat = changing(lambda bits, answer: answer.reshape(-1))
 Silent = adapter(lambda case, bits: None)
 Listing = changing(lambda bits, answer: answer.tolist())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -45,7 +46,7 @@ needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="there is
 def judged(target: str, case: Case, folder: Path) -> tuple[CodecAnswers, JudgedCodec]:
     """Ask a codec in its own processes, and judge the answers."""
     answers = ask_all(
-        target_named(target), ruling(case), None, 10.0, 2, folder, lambda total: lambda more: None
+        target_named(target), ruling(case), None, 10.0, 2, folder, lambda *_: lambda more: None
     )
     return answers, judge_codec(case, answers)
 
@@ -347,6 +348,7 @@ def test_a_slow_function_is_sampled_with_the_odds_said(monkeypatch: pytest.Monke
     assert code == 0
     assert "and all 4,294,967,296 inputs would take" in output
     assert "is found with a probability of 99%" in output
+    assert re.search(r"^asking [\d,]+ inputs, about [\w.]+ \w+ at [\d,]+ a second$", output, re.M)
     assert output.splitlines()[-1] == "no finding"
 
 
@@ -411,6 +413,7 @@ def test_a_module_that_ends_the_process_is_reported_without_an_input(tmp_path: P
         (("py:absent_module:f",), "No module named 'absent_module'"),
         ((), "TARGET is missing"),
         (("py:m:f", "--format", "int8"), "--format `int8` is no small float"),
+        (("py:m:f", "--format", "float64"), "--format `float64` is no small float"),
         (("py:m:f", "--from", "float64"), "--from `float64` has no codec"),
         (("py:m:f", "--round", "up"), "--round `up` is unknown; use nearest-even"),
         (("py:m:f", "--overflow", "inf"), "float8e4m3fn has no infinity; use saturate or nan"),
@@ -518,6 +521,8 @@ def test_a_kept_test_asks_again_without_castigate(
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(kept)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
     assert done.returncode == (0 if passes else 1), done.stdout
+    told = re.search(r"0x\w+ gives 0x\w+, allowed are 0x\w+ to 0x\w+ and 0x", done.stdout)
+    assert (told is None) == passes
 
 
 def test_a_test_is_kept_where_pytest_finds_it() -> None:
