@@ -130,7 +130,9 @@ class Change:
             case "unsupported":
                 return f"before: {before}"
             case "supported":
-                return f"now: {now}"
+                # Beside answers that a claimed document judges, others say nothing more.
+                claimed = [each.now for each in self.cases if each.now != (UNCLAIMED,)]
+                return f"now: {_causes(claimed) or now}"
         return f"before: {before}; now: {now}"
 
     @cached_property
@@ -159,13 +161,9 @@ class Change:
 
 
 def _causes(sides: Iterable[Sequence[str]]) -> str:
-    """Name the causes of one side of all cases, those of most cases first.
-
-    That a document is not claimed is said only if there is nothing else.
-    """
+    """Name the causes of one side of all cases, those of most cases first."""
     counts = Counter(text for side in sides for text in side)
     named = [text for text, _ in counts.most_common()]
-    named = [text for text in named if text != UNCLAIMED] or named
     more = len(named) - MOST_CAUSES
     return "; or ".join([*named[:MOST_CAUSES], *([f"{more} more"] if more > 0 else [])])
 
