@@ -120,6 +120,8 @@ class Change:
         """One sentence: what is now and what was before, the finding that came or went first."""
         if all(each.before == each.now for each in self.cases):
             return f"other inputs or answers than before: {_causes([self.cases[0].now])}"
+        if self.cases[0].group == (self.kind, UNCLAIMED):
+            return "other answers to documents that it does not claim"
         before = _causes(each.before for each in self.cases)
         now = _causes(each.now for each in self.cases)
         match self.kind:
