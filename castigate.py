@@ -31,10 +31,12 @@ if TYPE_CHECKING:  # Most programs that load this module need no types, and typi
     from conformance.api.results import Result
     from conformance.extras.checkpoints.results import CheckedCheckpoint
     from conformance.extras.portable.agreement import PortableAgreement
+    from oracles.protocol import Unsupported as Unsupported
     from specs.errors import CastigateError as CastigateError
 
 __all__ = [
     "CastigateError",
+    "Unsupported",
     "bitcast",
     "cast",
     "check",
@@ -223,6 +225,8 @@ def __getattr__(name: str) -> Any:
     match name:
         case "CastigateError":
             return _resolve("specs.errors:CastigateError")
+        case "Unsupported":
+            return _resolve("oracles.protocol:Unsupported")
         case "__version__":
             return _resolve("specs:VERSION")
         case "pytest_plugin":

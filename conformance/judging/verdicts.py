@@ -101,8 +101,8 @@ def problem_of(missing: NoAnswer, where: str = "", **rule: str) -> Problem:
         case Crashed(death):
             return Died(plain_line(str(death)))
         case Raised(error, inputs):
-            line = one_line(error)
-            return Refused(class_name(error), line, inputs, where, **rule)  # type: ignore[arg-type]
+            line, place = one_line(error), getattr(error, "place", "")
+            return Refused(class_name(error), line, inputs, where, place=place, **rule)  # type: ignore[arg-type]
         case Malformed(writes_to_inputs=True):
             return WritesToInputs(where, **rule)
         case Malformed(text):

@@ -169,7 +169,16 @@ def stored(target: Format, answer: object, widest: int | None = None) -> Bits:
     """
     if not isinstance(answer, np.ndarray) or type(answer) is not np.ndarray:
         raise malformed(f"the answer is {type(answer).__name__}, not a numpy array")
-    if answer.dtype != np.dtype(target.storage):
+    if answer.dtype != (storage := np.dtype(target.storage)):
+        if (
+            answer.dtype.itemsize == storage.itemsize
+            and answer.dtype.isnative
+            and storage.kind != "O"
+        ):
+            raise malformed(
+                f"the answer is an array of {answer.dtype}; return its bits: "
+                f"y.view(np.{target.storage})"
+            )
         raise malformed(
             f"the answer's storage is {answer.dtype}, {target.name} is held in {target.storage}"
         )

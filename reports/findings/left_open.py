@@ -40,8 +40,8 @@ def left_open(store: RunStore, cells: Iterable[Cell] | None = None) -> dict[str,
         if cell.open and cell.verdict in PARTLY_OPEN:
             found.setdefault(cell.backend, []).append(cell)
     shown = {backend: _usual_cell(some) for backend, some in found.items()}
-    digests = {each for cell in shown.values() if cell for each in (cell.asked, cell.answers)}
-    answers = RunAnswers(store, digests) if digests else None
+    digests = [each for cell in shown.values() if cell for each in (cell.asked, cell.answers)]
+    answers = RunAnswers(store, [*filter(None, digests)]) if digests else None
     return {
         backend: _line(some, _example(cell, answers) if cell and answers else "")
         for (backend, some), cell in zip(found.items(), shown.values(), strict=True)
