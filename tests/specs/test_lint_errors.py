@@ -66,7 +66,7 @@ IN_TO_FLOAT8: dict[str, Mistake] = {
     "columns": ("columns: saturate", "columns: mode", "columns:", "`mode` is neither"),
     "cell": ("[max, nan]", "[max, {is: least}]", "inf:       [max", "unknown outcome `least`"),
     "wide hex": ("'0x7f'", "'0x17f'", "to-float8:", "`0x17f` is wider than float8e4m3fn"),
-    "bare hex": ("'0x7f'", "0x7f", "overflow:  [max, 0x7f", "should be a valid string"),
+    "bare hex": ("'0x7f'", "0x7f", "overflow:  [max, 0x7f", "must be a valid string"),
     "row": ("        -inf:      [lowest, nan]", "        -info: max", "-info:",
         "unknown row `-info`"),
     "two parameters": ("columns: saturate", "columns: [saturate, to]", "x:",
