@@ -17,8 +17,7 @@ SILENT = "was silent for"
 """Stands in the message of a process that did not answer in time."""
 ROOT = Path(__file__).resolve().parents[2]
 OWN_FOLDERS = tuple(ROOT / each for each in ("specs", "oracles", "reports", "conformance"))
-CALLERS = ROOT / "oracles" / "backend"
-"""The folder of the modules that call an adapter."""
+OWN_ADAPTERS = (ROOT / "oracles" / "adapters", ROOT / "conformance" / "families" / "reference.py")
 
 
 class ProcessDied(BaseException):
@@ -86,12 +85,16 @@ def place_of(error: BaseException) -> str:
     framework.
     """
     frames = [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__)]
-    called = (name for name, _ in frames if not Path(name).is_relative_to(CALLERS))
-    own = next(called, "")
-    if not own or any(Path(own).is_relative_to(folder) for folder in OWN_FOLDERS):
+    adapters = (name for name, _ in frames if not _is_in(name, OWN_FOLDERS))
+    adapter = next(adapters, "")
+    if not adapter or any(_is_in(name, OWN_ADAPTERS) for name, _ in frames):
         return ""
-    line = [line for name, line in frames if name == own][-1]
-    return f"{Path(own).name}:{line}"
+    line = [line for name, line in frames if name == adapter][-1]
+    return f"{Path(adapter).name}:{line}"
+
+
+def _is_in(name: str, paths: tuple[Path, ...]) -> bool:
+    return any(Path(name).is_relative_to(path) for path in paths)
 
 
 def decode_error(header: dict[str, Any]) -> BaseException | None:
