@@ -34,6 +34,7 @@ if TYPE_CHECKING:  # Most programs that load this module need no types, and typi
     from conformance.api.results import Result
     from conformance.extras.checkpoints.results import CheckedCheckpoint
     from conformance.extras.portable.agreement import PortableAgreement
+    from oracles.protocol import Unsupported as Unsupported
     from specs.errors import CastigateError as CastigateError
 
     _Dtype = str | type | np.dtype[Any] | TensorDtype
@@ -46,6 +47,7 @@ if TYPE_CHECKING:  # Most programs that load this module need no types, and typi
 
 __all__ = [
     "CastigateError",
+    "Unsupported",
     "bitcast",
     "cast",
     "check",
@@ -265,6 +267,8 @@ def __getattr__(name: str) -> Any:
         case "CastigateError":
             _require_own_packages()
             return _resolve("specs.errors:CastigateError")
+        case "Unsupported":
+            return _resolve("oracles.protocol:Unsupported")
         case "__version__":
             return _resolve("specs:VERSION")
         case "pytest_plugin":

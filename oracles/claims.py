@@ -44,9 +44,10 @@ def parse_claim(text: str) -> Claim:
     document, colon, version = text.partition(":")
     hint = did_you_mean(text, map(str, _all_claims()))
     if document not in documents():
-        raise CastigateError(
-            f"`{text}`, which is no document; {hint}the documents are {', '.join(documents())}"
+        others = (
+            "castigate specs lists all" if hint else f"the documents are {', '.join(documents())}"
         )
+        raise CastigateError(f"`{text}`, which is no document; {hint}{others}")
     if not colon:
         return Claim(document)
     versions = documents()[document].entry.versions

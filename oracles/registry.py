@@ -54,6 +54,15 @@ def is_program(name: str) -> bool:
     return name.startswith(EXEC)
 
 
+def file_of(name: str) -> str:
+    """Return the file of a backend ``FILE.py:CLASS``, from the working directory if it is below."""
+    found = IN_FILE.fullmatch(name)
+    if found is None or is_program(name):
+        return ""
+    path, here = Path(found[1]).resolve(), Path.cwd()
+    return path.relative_to(here).as_posix() if path.is_relative_to(here) else found[1]
+
+
 def framework_of(name: str) -> str:
     """Return a backend's name up to its colon, without variant or class; a program's whole name."""
     return name if is_program(name) else _parts(name)[0]
@@ -210,17 +219,46 @@ def load_oracle(name: str) -> Oracle:
     except (Exception, SystemExit) as error:
         raise CastigateError(f"backend `{name}`: {type(error).__name__}: {error}") from None
     if not is_oracle:
-        raise CastigateError(
-            f"backend `{name}` is no oracle: it needs name, version and cast(case, bits)"
-        )
+        raise CastigateError(f"backend `{name}` is no oracle: {_what_is_missing(oracle)}")
     try:
         _check_types(name, oracle)
+        _check_signature(name, oracle)
     except CastigateError:
         raise
     except (Exception, SystemExit) as error:
         raise CastigateError(f"backend `{name}`: {type(error).__name__}: {error}") from None
     loaded: Oracle = oracle
     return loaded
+
+
+def _what_is_missing(oracle: object) -> str:
+    """Say which of the members of every oracle a class has not."""
+    needs = {
+        "name": "name = 'mystack'",
+        "version": "version = '1.0'",
+        "cast": "cast(self, case, bits)",
+    }
+    missing = [each for each in needs if not hasattr(oracle, each)]
+    if missing:
+        return f"it lacks {' and '.join(missing)}; add {' and '.join(needs[x] for x in missing)}"
+    return "its version is no text; write version = '1.0'"
+
+
+def _check_signature(name: str, oracle: Oracle) -> None:
+    """Raise CastigateError if ``cast`` takes other arguments than a case and its bits."""
+    from inspect import signature
+
+    try:
+        takes = signature(oracle.cast)
+    except ValueError:
+        return  # A function in C does not say what it takes.
+    try:
+        takes.bind(None, None)
+    except TypeError:
+        raise CastigateError(
+            f"backend `{name}`: cast takes {plain_line(str(takes), SHOWN)}, but it is called with"
+            " a case and its bits; write def cast(self, case, bits)"
+        ) from None
 
 
 def _check_types(name: str, oracle: Oracle) -> None:
@@ -264,12 +302,10 @@ def _hint(name: str) -> str:
     """Return what a wrong name of a backend may mean, and how to go on."""
     path = Path(name)
     if name.endswith(".py") and path.is_file():
-        classes = [
-            node.name
-            for node in ast.parse(path.read_text(encoding="utf-8", errors="replace")).body
-            if isinstance(node, ast.ClassDef)
-        ]
-        return f"add its class: {name}:{classes[0] if classes else 'CLASS'}"
+        classes = _adapters_in(path)
+        if not classes:
+            return f"no class in it has name, version and cast(case, bits); {OWN_BACKENDS}"
+        return f"add its class: {name}:{classes[0]}"
     if name.endswith(".py"):
         return "there is no such file; give path/to/file.py:CLASS"
     if path.is_file():
@@ -278,11 +314,35 @@ def _hint(name: str) -> str:
         several = " ".join(f"--backend {each.strip()}" for each in name.split(","))
         return f"for several write {several[:SHOWN]}"
     left, _, variant = name.partition(":")
+    if variant and Path(f"{left}.py").is_file():
+        return f"did you mean the file {left}.py:{variant}? {OWN_BACKENDS}"
     known = NAMES.get(left.lower()) or closest(left.lower(), BUILTINS)
     meant = f"did you mean `{known}{variant and ':'}{variant}`? " if known else ""
     return f"{meant}castigate backends lists all; {OWN_BACKENDS}"
 
 
+def _adapters_in(path: Path) -> list[str]:
+    """Return the names of the classes in a file that have, or inherit from it, what is needed."""
+    members: dict[str, set[str]] = {}
+    for node in ast.parse(path.read_text(encoding="utf-8", errors="replace")).body:
+        if not isinstance(node, ast.ClassDef):
+            continue
+        own: set[str] = set()
+        for base in node.bases:
+            own |= members.get(base.id, set()) if isinstance(base, ast.Name) else {*MEMBERS}
+        own.update(each.name for each in node.body if isinstance(each, ast.FunctionDef))
+        for each in ast.walk(node):
+            match each:
+                case (
+                    ast.Name(id=member, ctx=ast.Store())
+                    | ast.Attribute(attr=member, ctx=ast.Store())
+                ):
+                    own.add(member)
+        members[node.name] = own
+    return [name for name, own in members.items() if own.issuperset(MEMBERS)]
+
+
+MEMBERS = ("name", "version", "cast")
 NAMES = {
     "onnxruntime": "ort",
     "ort-cpu": "ort",

@@ -49,6 +49,6 @@ def not_asked_words(draws: int) -> str:
     rarest = min(SHARES, key=SHARES.__getitem__)
     chance = int(100 * chance_to_meet(rarest, draws))
     return (
-        f"not asked: most tensors; the {draws:,} that are drawn for a pair meet a fault of that"
-        f" pair alone with a chance of at least {chance}%, the least for one that needs {rarest}"
+        f"not asked: most tensors; the {draws:,} drawn for a pair meet a fault of it with a chance"
+        f" of {chance}% or more"
     )

@@ -96,8 +96,9 @@ def words(problem: Problem) -> str:
             return f"{given} is not refused{asked}, but gives shape {problem.got}"
         case BrokenPromise(promise=promise, facts=facts, where=where):
             return _at(where, PROMISES[promise].format(*facts))
-        case Refused(error=error, line=line, inputs=inputs, where=where):
-            return ": ".join(filter(None, (where, inputs, error, line)))
+        case Refused(error=error, line=line, inputs=inputs, where=where, place=place):
+            told = ": ".join(filter(None, (where, inputs, error_words(error, line, bool(place)))))
+            return f"{told} ({place})" if place else told
         case WrongForm(what=text, where=where) | Unoffered(reason=text, where=where):
             return _at(where, text)
         case WritesToInputs(where=where):
@@ -108,6 +109,17 @@ def words(problem: Problem) -> str:
             return f"the adapter, not the framework: {dtype}: {how}"
         case Note(text=text):
             return text
+
+
+def error_words(error: str, line: str, is_of_adapter: bool) -> str:
+    """Describe an error by its class and its text; one without a text by its class alone.
+
+    An adapter that is not Castigate's is told how to decline a case.
+    """
+    told = error if line == error else f"{error}: {line}"
+    if is_of_adapter and error == "NotImplementedError":
+        told += "; raise castigate.Unsupported to decline a case"
+    return told
 
 
 def _at(where: str, text: str) -> str:

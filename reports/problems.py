@@ -229,7 +229,8 @@ class Refused:
 
     ``error`` is its class and ``line`` its text. ``inputs`` names the inputs on which it is raised,
     ``where`` the tensor or the call. ``rule`` is empty unless the error breaks a rule. ``kind`` is
-    `answer` if the backend returned an answer that reports the error.
+    `answer` if the backend returned an answer that reports the error. ``place`` is the file and
+    line of an adapter that raised it, if known; files of earlier versions lack it.
     """
 
     error: str
@@ -240,6 +241,7 @@ class Refused:
     clause: str = ""
     level: str = ""
     kind: Literal["answer", "error"] = "error"
+    place: str = ""
 
 
 @dataclass(frozen=True)

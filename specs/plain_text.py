@@ -19,7 +19,20 @@ UNSAFE = re.compile(
     "\ud800-\udfff"
     "]"
 )
-MARKUP = re.compile(r"([\\`*_{}\[\]<>()#+!|~&])")
+MARKUP = re.compile(
+    r"""
+    \\(?=[!-/:-@\[-`{-~]|$)                # would escape what follows
+    | [`*|~]
+    | (?<![^\W_])_ | _(?![^\W_])           # within a word it is one of its letters
+    | \[(?=[^\[]*\][(:\[]) | \](?=[(:\[])  # links
+    | <(?=\S)                             # tags and addresses
+    | &(?=\#?\w+;)                         # character references
+    | ^(?: \#(?=\#*(?:\s|$)) | > | [+](?=\s|$) | -(?=[-\s]|$) | =(?==*$) )  # blocks
+    """,
+    re.VERBOSE,
+)
+"""Matches what Markdown interprets where it stands: elsewhere the same characters stay."""
+NUMBER_OF_LIST = re.compile(r"^(\d{1,9})([.)])(?=\s|$)")
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """First characters that make a spreadsheet evaluate a text."""
 
@@ -45,8 +58,9 @@ def is_plain(text: str) -> bool:
 
 
 def escape_markdown(text: str) -> str:
-    """Join a text's words by spaces; escape unsafe characters, and Markdown's markup in a line."""
-    return MARKUP.sub(r"\\\1", plain_text(" ".join(text.split())))
+    """Join a text's words by spaces; escape unsafe characters, and what is markup for Markdown."""
+    escaped = MARKUP.sub(r"\\\g<0>", plain_text(" ".join(text.split())))
+    return NUMBER_OF_LIST.sub(r"\1\\\2", escaped)
 
 
 def escape_formula(text: str) -> str:

@@ -18,6 +18,7 @@ from typing import NamedTuple
 from specs.calls import SHAPE
 from specs.case_rules import case_rules
 from specs.cases import Case, parse_shape
+from specs.editions import edition
 from specs.errors import CastigateError, DocumentError, closest
 from specs.formats import dtype_spelled, dtypes_spelled, either, refuse_rounded_operands
 from specs.loader import document_and_version, document_named, documents, typed_name, yardsticks
@@ -53,7 +54,7 @@ def read_question(words: Sequence[str]) -> Question:
     is_known = is_document(document) or bool(documents_called(document))
     if is_known and len(path) < 2:
         raise CastigateError(
-            f"`{document}` names documents; add two dtypes: {document} float32 int32"
+            f"`{document}` names documents; add two dtypes: {document} {_listed_pair(document)}"
         )
     if is_document(document):
         is_by_dtypes = "/" not in words[0] and len(path) == len(("source", "target"))
@@ -67,6 +68,16 @@ def read_question(words: Sequence[str]) -> Question:
         return Question(_of_all_documents(path, documents()), inputs, is_open=True)
     cases = _of_documents_called(document, path)
     return Question(cases, inputs, is_open=all(map(is_cast, cases)))
+
+
+def _listed_pair(document: str) -> str:
+    """Return two dtypes whose pair a document lists: float32 and int32 if it can be."""
+    name, _, version = document.partition(":")
+    one = documents().get(name) or documents()[documents_called(document)[0]]
+    listed = edition(one, version or [*one.entry.versions][-1]).listed
+    usual = ("float32", "int32")
+    order = sorted(listed, key=lambda pair: (pair[0] != usual[0], pair))
+    return " ".join(usual if usual in listed else next(iter(order), usual))
 
 
 def worked_case(case: Case, code: int) -> Case:

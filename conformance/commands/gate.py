@@ -19,6 +19,7 @@ from conformance.commands.options import (
 from conformance.running.gate import Gate, load_baseline
 from conformance.running.progress import progress_reporter
 from oracles.backend.launch_config import DEFAULT_TIMEOUT
+from oracles.registry import file_of
 from reports.findings.read_findings import read_findings
 from reports.gate.certificate import FILE, RUN, backend_words
 from reports.gate.left_out import policy_words
@@ -111,7 +112,8 @@ def gate_command(
         typer.echo(line)
     if is_on_github():
         for defect in wrong:
-            typer.echo(annotation("error", f"castigate gate: {gate.backend}", ". ".join(defect)))
+            title = f"castigate gate: {gate.backend}"
+            typer.echo(annotation("error", title, ". ".join(defect), file_of(gate.backend)))
     typer.echo(answered_line(result.answered))
     typer.echo(f"asked: {', '.join(certificate['asked']['documents'])}")
     for line in certificate["left-out"]:

@@ -14,13 +14,14 @@ from reports.findings.finding_text import counted
 from reports.findings.report import Report
 from reports.html.site import write_site
 from reports.outputs.write_outputs import RENDERERS, write_output
+from reports.run_store.open_run import open_run
 from reports.run_store.storage import file_to_write, folder_at
 
 
 def report_command(
     runs: Annotated[
         list[str],
-        typer.Argument(metavar="RUN", help="Folders or URLs of complete runs, the oldest first."),
+        typer.Argument(metavar="RUN", help="Folders or URLs of complete runs."),
     ],
     out: Annotated[
         str,
@@ -39,11 +40,13 @@ def report_command(
     junit: Annotated[str | None, typer.Option(metavar="FILE", help="Also write JUnit XML.")] = None,
     with_: WithOption = None,
 ) -> None:
-    """Write the HTML report of the last run, with the changes since the runs before."""
+    """Write the HTML report of the latest run, with the changes since the runs before."""
     outputs = zip(RENDERERS, (summary, csv, junit), strict=True)
     files = {name: file for name, file in outputs if file is not None}
     for file in files.values():
         file_to_write(file)  # Raises an error before anything is written.
+    if len(runs) > 1:
+        runs = sorted(runs, key=lambda run: open_run(run).record.started)
     report = write_site(runs, out, lambda run: pages_of(run, with_ or ()))
     for name, file in files.items():
         write_output(report, name, file)

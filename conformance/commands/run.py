@@ -6,7 +6,7 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, NamedTuple, NoReturn
 
@@ -34,9 +34,10 @@ from conformance.running.run import RunRequest, finish_run, request_of, run
 from oracles.backend.launch_config import DEFAULT_TIMEOUT
 from oracles.registry import available_backends
 from reports.findings.finding import Findings
+from reports.findings.left_open import left_open
 from reports.findings.read_findings import read_findings
 from reports.ledger import has_ledger
-from reports.outputs.totals import ROWS, Totals, findings_screens, last_screen
+from reports.outputs.totals import ROWS, Totals, findings_screens, last_screen, wrapped
 from reports.run_store.record import RunRecord, Selection, Shard, current_time
 from reports.run_store.storage import folder_at
 from reports.run_store.store import RECORD, RunStore, read_record
@@ -164,11 +165,15 @@ def _parse_shard(text: str | None) -> Shard | None:
 
 
 class Finished(NamedTuple):
-    """The counts of a finished run, its findings, and a line per backend that has a ledger."""
+    """The counts of a finished run, its findings, and what else its screen says.
+
+    That is a line per backend that has a ledger, and one per backend with open inputs.
+    """
 
     totals: Totals
     findings: Findings
     since_ledgers: Sequence[str] = ()
+    left_open: Mapping[str, str] = {}
 
 
 def _finished(store: RunStore) -> Finished:
@@ -176,7 +181,7 @@ def _finished(store: RunStore) -> Finished:
         return Finished(finish_run(store), {})
     ledgers_apply = not store.record.selects_only_own_documents
     if not (ledgers_apply and any(has_ledger(each.name) for each in store.record.backends)):
-        return Finished(finish_run(store), read_findings(store))
+        return Finished(finish_run(store), read_findings(store), (), left_open(store))
     from reports.changes.words import heading  # Few backends have ledgers.
     from reports.ledger.run_check import RunLedgers
 
@@ -187,6 +192,7 @@ def _finished(store: RunStore) -> Finished:
         totals,
         findings,
         [heading(each) for each in ledgers.changes(findings) if has_ledger(each.backend)],
+        left_open(store),
     )
 
 
@@ -195,14 +201,17 @@ def _print_and_exit(record: RunRecord, folder: str, finished: Finished, verbose:
 
     Of a shard, print only where it is.
     """
-    totals, findings, since_ledgers = finished
+    totals, findings, since_ledgers, opened = finished
+    versions = {each.name: each.version for each in record.backends}
     if record.shard is None:
-        versions = {each.name: each.version for each in record.backends}
         found = {name: findings.get(name, ()) for name in versions}
         lines = last_screen([*findings_screens(found, versions)], None if verbose else ROWS)
         print_screen(lines, totals, verbose)
     for line in since_ledgers:
         typer.echo(line)
+    for backend, told in opened.items():
+        for line in wrapped(f"{backend}: {told}" if len(versions) > 1 else told):
+            typer.echo(line)
     typer.echo(f"{folder}: {totals.inputs:,} inputs")
     if record.shard is None:
         quoted = shlex.quote(folder)

@@ -14,6 +14,7 @@ from conformance.judging.asking import Ask, ask
 from conformance.judging.subject import Subject
 from conformance.judging.values import ask_values, value_request
 from oracles.adapters.script_text import UNEVEN
+from oracles.backend.remote_errors import place_of
 from oracles.backend.replies import (
     Answered,
     Crashed,
@@ -101,8 +102,8 @@ def problem_of(missing: NoAnswer, where: str = "", **rule: str) -> Problem:
         case Crashed(death):
             return Died(plain_line(str(death)))
         case Raised(error, inputs):
-            line = one_line(error)
-            return Refused(class_name(error), line, inputs, where, **rule)  # type: ignore[arg-type]
+            line, place = one_line(error), getattr(error, "place", "") or place_of(error)
+            return Refused(class_name(error), line, inputs, where, place=place, **rule)  # type: ignore[arg-type]
         case Malformed(writes_to_inputs=True):
             return WritesToInputs(where, **rule)
         case Malformed(text):

@@ -88,6 +88,7 @@ class ProgressReporter:
         self._bar = TaskID(0)
         self._phase: TaskID | None = None
         self._begun = self._last = monotonic()
+        self._said = ""
         self._current = BackendProgress("", [])
 
     def begin_phase(self, words: str) -> None:
@@ -135,8 +136,10 @@ class ProgressReporter:
         if self._bars is not None:
             self._bars.update(self._bar, completed=self._current.share, numbers=str(self._current))
         elif at_once or monotonic() - self._last >= SECONDS_BETWEEN_LINES:
-            self._last = monotonic()
-            self.say(f"{self._current.backend}: {self._current}")
+            self._last, line = monotonic(), f"{self._current.backend}: {self._current}"
+            if line != self._said:  # While a process hangs, nothing changes.
+                self.say(line)
+            self._said = line
 
 
 class _StderrConsole(Console):

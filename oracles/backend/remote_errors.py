@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from pathlib import Path
+from traceback import walk_tb
 from typing import Any
 
 from oracles.backend.frames import FrameError
@@ -11,6 +13,11 @@ from oracles.protocol import Bits, InputsChanged, Unsupported
 MAX_TEXT = 20_000
 """The most characters of an error's text that are sent."""
 CACHED_CLASSES = 256
+SILENT = "was silent for"
+"""Stands in the message of a process that did not answer in time."""
+ROOT = Path(__file__).resolve().parents[2]
+OWN_FOLDERS = tuple(ROOT / each for each in ("specs", "oracles", "reports", "conformance"))
+OWN_ADAPTERS = (ROOT / "oracles" / "adapters", ROOT / "conformance" / "families" / "reference.py")
 
 
 class ProcessDied(BaseException):
@@ -43,6 +50,8 @@ class RemoteException(Exception):
 
     kinds: tuple[str, ...] = ()
     """The names of the original class and of its base classes."""
+    place = ""
+    """File and line at which an adapter that is not Castigate's raised it, if known."""
 
 
 class RemoteBaseException(BaseException):
@@ -63,7 +72,29 @@ def encode_error(error: BaseException) -> dict[str, Any]:
     if isinstance(error, InputsChanged):
         return {"inputs_changed": True}
     kinds = [kind.__name__ for kind in type(error).__mro__ if kind is not object]
-    return {"raised": {"kinds": kinds, "text": text[:MAX_TEXT]}}
+    place = place_of(error)
+    return {
+        "raised": {"kinds": kinds, "text": text[:MAX_TEXT], **({"place": place} if place else {})}
+    }
+
+
+def place_of(error: BaseException) -> str:
+    """Return the innermost file and line of an adapter from which an exception comes.
+
+    Empty if no adapter was called, or one of Castigate's own: its line would say nothing of the
+    framework.
+    """
+    frames = [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__)]
+    adapters = (name for name, _ in frames if not _is_in(name, OWN_FOLDERS))
+    adapter = next(adapters, "")
+    if not adapter or any(_is_in(name, OWN_ADAPTERS) for name, _ in frames):
+        return ""
+    line = [line for name, line in frames if name == adapter][-1]
+    return f"{Path(adapter).name}:{line}"
+
+
+def _is_in(name: str, paths: tuple[Path, ...]) -> bool:
+    return any(Path(name).is_relative_to(path) for path in paths)
 
 
 def decode_error(header: dict[str, Any]) -> BaseException | None:
@@ -76,21 +107,22 @@ def decode_error(header: dict[str, Any]) -> BaseException | None:
         return None
     try:
         raised = header["raised"]
-        return remote_error(tuple(map(str, raised["kinds"])), str(raised["text"]))
+        kinds, text = tuple(map(str, raised["kinds"])), str(raised["text"])
+        return remote_error(kinds, text, str(raised.get("place", "")))
     except (TypeError, LookupError, ValueError):
         raise FrameError("an error without its kinds and text") from None
 
 
-def remote_error(kinds: tuple[str, ...], text: str) -> BaseException:
+def remote_error(kinds: tuple[str, ...], text: str, place: str = "") -> BaseException:
     """Return the stand-in for an exception: a RemoteException if ``kinds`` include ``Exception``.
 
     Else it is a RemoteBaseException. ``kinds`` has the names of the exception's class and base
-    classes, the class first.
+    classes, the class first; ``place`` is where an adapter raised it.
     """
     base = RemoteException if "Exception" in kinds else RemoteBaseException
     error = _named_class(kinds[0], base)(text)
     if isinstance(error, RemoteException):
-        error.kinds = kinds
+        error.kinds, error.place = kinds, place
     return error  # type: ignore[no-any-return]
 
 

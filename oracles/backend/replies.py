@@ -171,7 +171,16 @@ def stored(target: Format, answer: object, widest: int | None = None) -> Bits:
     array = as_array(answer)
     if not isinstance(array, np.ndarray) or type(array) is not np.ndarray:
         raise malformed(f"the answer is {type(answer).__name__}, not a numpy array")
-    if array.dtype != np.dtype(target.storage):
+    if array.dtype != (storage := np.dtype(target.storage)):
+        if (
+            array.dtype.itemsize == storage.itemsize
+            and array.dtype.isnative
+            and storage.kind != "O"
+        ):
+            raise malformed(
+                f"the answer is an array of {array.dtype}; return its bits: "
+                f"y.view(np.{target.storage})"
+            )
         raise malformed(
             f"the answer's storage is {array.dtype}, {target.name} is held in {target.storage}"
         )

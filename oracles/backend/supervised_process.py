@@ -30,6 +30,7 @@ from oracles.backend.frames import (
     TruncatedFrame,
     read_frame,
 )
+from oracles.backend.remote_errors import SILENT
 
 MAX_REASON = 200
 """The most characters of a crash reason."""
@@ -144,7 +145,7 @@ def describe_exit(code: int | None) -> str:
 
 def describe_timeout(seconds: float) -> str:
     """Describe a process that did not answer within ``seconds``."""
-    return f"was silent for {seconds:g} s"
+    return f"{SILENT} {seconds:g} s"
 
 
 def describe_invalid_reply(error: FrameError) -> str:

@@ -11,11 +11,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from oracles.backend.remote_errors import SILENT
 from reports import case_patterns
 from reports.findings.cells import Cell, Divergence
 from reports.findings.finding import FindingKind
 from reports.findings.finding_text import shortened
-from reports.problem_words import joined_words, words
+from reports.problem_words import error_words, joined_words, words
 from reports.problems import (
     BrokenAdapter,
     BrokenPromise,
@@ -156,7 +157,8 @@ def _cause(failure: Failure) -> tuple[Cause, str]:
         case None | NotRefused() if broken is not None:
             return _lost_refusal(cell, broken)
         case Died(how=how):
-            return Cause("crash", "dies"), f"its process dies{f': {shortened(how)}' if how else ''}"
+            name, does = ("hangs", "it hangs") if SILENT in how else ("dies", "its process dies")
+            return Cause("crash", name), f"{does}{f': {shortened(how)}' if how else ''}"
         case Refused():
             return _cause_of_error(problem)
         case BrokenAdapter(dtype=dtype):
@@ -207,7 +209,9 @@ def _lost_refusal(cell: Cell, broken: Divergence) -> tuple[Cause, str]:
 
 def _cause_of_error(problem: Refused) -> tuple[Cause, str]:
     """Return the cause and the sentence for an error where an answer is due."""
-    says = f"raises {problem.error}: {shortened(ADDRESS.sub('…', problem.line))}"
+    line = shortened(ADDRESS.sub("…", problem.line))
+    says = f"raises {error_words(problem.error, line, bool(problem.place))}"
+    says += f" ({problem.place})" if problem.place else ""
     return Cause("wrong refusal", f"raises-{problem.error}"), says
 
 

@@ -31,9 +31,9 @@ from reports.findings.wrong import Wrong
 from reports.findings.wrong import allowed as allowed_by_case
 from reports.grading.allowed_answers import describe_allowed, is_nan
 from reports.grading.divergences import datum_of, index_of_simplest
-from reports.judgement import FAILING
+from reports.judgement import FAILING, NO_ANSWER
 from reports.problem_words import words
-from reports.problems import WrongTensor
+from reports.problems import ChangesWithLayout, WrongTensor
 from specs.formats import Format, format_named
 
 
@@ -128,9 +128,7 @@ def _drafts(
 ) -> Drafts:
     drafts: Drafts = {}
     # If answers depend on the tensor, other tensors have further wrong answers.
-    unsteady = {
-        (cell.source, cell.target) for cell in cells if cell.check.startswith(f"{INVARIANCES}/")
-    }
+    unsteady = {(cell.source, cell.target) for cell in cells if _changes_with_tensor(cell)}
     wrong: list[WrongAnswers] = []
     others: list[Failure] = []
     for cell in cells:
@@ -165,6 +163,14 @@ def _drafts(
             draft = drafts.setdefault(Cause("wrong value", UNEXPLAINED), _Draft(says))
             draft.explained.append(_explained_case(answers, answers.left, stored, is_steady))
     return drafts
+
+
+def _changes_with_tensor(cell: Cell) -> bool:
+    """Whether a check on a pair shows another answer elsewhere, not only that one is missing."""
+    return cell.check.startswith(f"{INVARIANCES}/") and (
+        cell.verdict not in NO_ANSWER
+        or any(isinstance(each, ChangesWithLayout) for each in cell.problems)
+    )
 
 
 def _signs(wrong: WrongAnswers, runs: Mask) -> set[bool]:

@@ -26,6 +26,7 @@ from reports.changes.of_runs import ChangedCells, describe_changes, have_same_in
 from reports.findings.cells import Cell, CellKey
 from reports.findings.changes import DivergenceChange, run_changes
 from reports.findings.finding import Finding, Findings
+from reports.findings.left_open import left_open
 from reports.findings.read_findings import (
     read_cells,
     read_checks,
@@ -84,6 +85,8 @@ class Report:
     steps: tuple[Changes, ...] = ()
     since: Mapping[str, str] = field(default_factory=dict)
     """Maps the id of a finding to words for the version since which it exists, or to ''."""
+    left_open: Mapping[str, str] = field(default_factory=dict)
+    """By backend, a line on the inputs that its documents leave open, if there are any."""
 
     @property
     def record(self) -> RunRecord:
@@ -187,6 +190,7 @@ def read_report(runs: Sequence[str], steps: Sequence[Changes] = ()) -> Report:
         findings,
         tuple(steps),
         _since(stores, findings),
+        left_open(stores[-1], now.values()),
     )
 
 

@@ -17,6 +17,7 @@ from pydantic import Field, ValidationError
 
 from reports.findings.cells import Cell, StoredArrays
 from reports.findings.finding import Finding
+from reports.findings.left_open import left_open
 from reports.findings.read_findings import read_cells, read_checks
 from reports.gate.baseline import EarlierRun
 from reports.gate.canonical_json import digest_of, read_canonical
@@ -113,6 +114,7 @@ def certificate_body(
         )
     record, policy = evidence.store.record, evidence.policy
     assert record.finished is not None
+    opened = left_open(evidence.store, verdict.cells)
     # Certificates of runs in which all was judged lack the key, as those of earlier versions do.
     unjudged = {"unjudged": verdict.unjudged} if verdict.unjudged else {}
     return {
@@ -147,7 +149,7 @@ def certificate_body(
             for failure in verdict.failures
         ],
         **unjudged,
-        "left-out": [*left_out(policy, verdict)],
+        "left-out": [*left_out(policy, verdict, opened.get(record.backends[0].name, ""))],
         "unused": [each.model_dump(mode="json") for each in verdict.unused],
         "result": "pass" if verdict.passes else "fail",
     }

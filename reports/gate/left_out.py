@@ -19,8 +19,13 @@ CHAINS = (
 )
 
 
-def left_out(policy: Policy, verdict: PolicyVerdict) -> Iterator[str]:
-    """Yield a line for each kind of question that is not asked, or whose answers are not judged."""
+def left_out(policy: Policy, verdict: PolicyVerdict, left_open: str = "") -> Iterator[str]:
+    """Yield a line for each kind of question that is not asked, or whose answers are not judged.
+
+    ``left_open`` is the line on inputs that the documents leave open, if there are any.
+    """
+    if left_open:
+        yield left_open
     yield CHAINS
     if policy.entry.cases:
         yield "not asked: cases of the documents that no entry under `cases` matches"

@@ -14,9 +14,10 @@ def is_on_github() -> bool:
     return os.environ.get(ON_GITHUB) == "true"
 
 
-def annotation(level: Literal["error", "notice"], title: str, text: str) -> str:
-    """Return the line that makes the runner show a text under a title."""
-    return f"::{level} title={_property(title)}::{_data(text)}"
+def annotation(level: Literal["error", "notice"], title: str, text: str, file: str = "") -> str:
+    """Return the line that makes the runner show a text under a title, beside a file if given."""
+    beside = f"file={_property(file)}," if file else ""
+    return f"::{level} {beside}title={_property(title)}::{_data(text)}"
 
 
 def _data(text: str) -> str:

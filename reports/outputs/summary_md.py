@@ -59,6 +59,10 @@ def _verdicts(report: Report) -> Iterator[str]:
     rows = [[name, *(f"{row[verdict]:,}" for verdict in occurring)] for name, row in counts.items()]
     yield from markdown_table(("backend", *occurring), escaped(rows))
     yield ""
+    for backend, line in report.left_open.items():
+        yield f"- {escape_markdown(f'{backend}: {line}' if len(report.backends) > 1 else line)}"
+    if report.left_open:
+        yield ""
 
 
 def _changes(report: Report) -> Iterator[str]:

@@ -10,6 +10,9 @@ from pydantic_core import ErrorDetails
 from specs.errors import Location, did_you_mean, quoted
 from specs.model.yaml_file import YamlFile
 
+SHOULD_BE = "Input should be "
+"""The beginning of pydantic's message for a value that is not allowed."""
+
 
 def most_helpful_error(error: ValidationError) -> ErrorDetails:
     """Return the one of pydantic's errors to show.
@@ -38,6 +41,11 @@ def explain_validation_error(
         if (*location, key) in file.lines:
             location = (*location, key)
     message = detail["msg"].removeprefix("Value error, ")
+    key = next((each for each in reversed(location) if isinstance(each, str)), "")
+    given = detail["input"]
+    if key and message.startswith(SHOULD_BE) and isinstance(given, str | int | float):
+        should_be = message.removeprefix(SHOULD_BE)
+        message = f"{quoted(key)} is {quoted(str(given))}, and must be {should_be}"
     if detail["type"] == "missing":
         message = f"{quoted(str(detail['loc'][-1]))} is missing"
     elif detail["type"] == "extra_forbidden":

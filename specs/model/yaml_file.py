@@ -53,6 +53,8 @@ def read_yaml(path: Path) -> YamlFile:
                 "is not needed"
             )
         text = content.decode()
+    except FileNotFoundError:
+        raise DocumentError(f"{path}: there is no such file") from None
     except (OSError, ValueError) as error:
         raise DocumentError(f"{path}: cannot be read: {error}") from None
     if not path.is_relative_to(PACKAGES):

@@ -180,7 +180,8 @@ def test_a_pull_request_is_red_for_a_fault_and_green_for_its_mending(tmp_path: P
     assert first.startswith("FAIL: castigate_adapter.py:MyStack, policy pull-request")
     assert (where + cause).startswith("onnx-cast:25/float32/bfloat16: 0x")
     assert " gives 0x" in cause
-    [annotation] = [line for line in red.stdout.splitlines() if line.startswith("::error title=")]
+    [annotation] = [line for line in red.stdout.splitlines() if line.startswith("::error ")]
+    assert annotation.startswith("::error file=castigate_adapter.py,title=")
     assert "onnx-cast:25/float32/bfloat16: 0x" in annotation
     assert green.stdout.startswith("pass: castigate_adapter.py:MyStack, policy pull-request")
     assert "::error" not in green.stdout

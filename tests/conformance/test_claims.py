@@ -85,6 +85,7 @@ class TestParsing:
             ("cinn-cast:tvn", "has no version `tvn`; did you mean `cinn-cast:tvm`? "),
             ("cinn-cast:", "cinn-cast has no version ``; did you mean `cinn-cast"),
             ("onnx-cast:25:25", "onnx-cast has no version `25:25`; did you mean `onnx-cast:25`? "),
+            ("onnx-casts", "? castigate specs lists all"),
             ("qqq", "`qqq`, which is no document; the documents are "),
             ("", "``, which is no document; the documents are "),
         ],

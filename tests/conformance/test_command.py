@@ -327,7 +327,7 @@ BAD_USAGE = [
     (["inputs", "onnx-cast:25//int2"], "unknown case `onnx-cast:25//int2`"),
     (["specs", "onnx-cast:26"], "onnx-cast has no version `26`; it has 1, 6,"),
     (["specs", "onnx-cast", "a.yaml"], "only `castigate specs lint` and"),
-    (["specs", "lint", "/no/such.yaml"], "/no/such.yaml: cannot be read"),
+    (["specs", "lint", "/no/such.yaml"], "/no/such.yaml: there is no such file"),
 ]  # fmt: skip
 
 

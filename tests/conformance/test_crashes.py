@@ -183,7 +183,7 @@ def test_a_lie_about_the_size_is_an_error(
         ("HangsLoading", "was silent for 12 s"),
         ("SegfaultsWhenItsVersionIsAsked", "was ended by SIGSEGV before its first task"),
         ("RaisesWhenItsVersionIsAsked", "OSError: no device"),
-        ("HasNumbersForVersion", "is no oracle: it needs name, version"),
+        ("HasNumbersForVersion", "is no oracle: its version is no text; "),
     ],
 )
 def test_who_cannot_be_loaded_is_one_line_and_makes_no_run(

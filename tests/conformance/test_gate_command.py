@@ -407,7 +407,7 @@ def test_the_time_limit_ends_a_run_and_its_certificate_is_signed(
 RIGHT = f"--backend={RUNNABLE}:Right"
 USAGE: list[tuple[list[str], str]] = [
     (["gate", RIGHT, "--policy=strickt"], "did you mean `strict`?"),
-    (["gate", RIGHT, "--policy=/no/such.yaml"], "/no/such.yaml: cannot be read"),
+    (["gate", RIGHT, "--policy=/no/such.yaml"], "/no/such.yaml: there is no such file"),
     (["gate", RIGHT, "--policy=regression-only"], "add --baseline RUN"),
     (["gate", RIGHT, "--policy=strict", "--baseline=x"], "uses no --baseline"),
     (["gate", "--backend=nobody", "--policy=strict"], "unknown backend `nobody`"),

@@ -63,7 +63,7 @@ VERDICTS = [
     ("NumbersAsTexts", TO_TEXT, "error", "something else than texts"),
     ("Raises", CASE, "error", "on 0x00: ValueError: boom"),
     ("RaisesLines", CASE, "error", "on 0x00: ValueError: the first line"),
-    ("RaisesEmpty", CASE, "error", "on 0x00: RuntimeError: RuntimeError"),
+    ("RaisesEmpty", CASE, "error", "on 0x00: RuntimeError (hostile.py:"),
     ("Exits", CASE, "error", "SystemExit"),
     ("Skips", CASE, "error", "it wanted to end the run"),
     ("TurnsMatrices", CASE, "violates", "shape (2, 3): an element answers otherwise"),
@@ -150,7 +150,7 @@ def test_an_identity_that_raises_is_an_adapter_fault() -> None:
 
 
 LOAD_ERRORS = [
-    ("NoCast", "is no oracle: it needs name, version and cast"),
+    ("NoCast", "is no oracle: it lacks cast; add cast(self, case, bits)"),
     ("NoVersion", "is no oracle"),
     ("Unmakeable", "OSError: no device at all"),
     ("NeedsMore", "TypeError"),

@@ -108,7 +108,7 @@ def test_the_digests_that_specs_page_prints_are_those_beside_a_document(tmp_path
         (["--coverage"], "--coverage needs a document; write castigate specs --coverage DOCUMENT"),
         (["--coverage", str(SMALL)], "small cites no lines of `small.txt`"),
         (["--coverage", "no-such"], "unknown document `no-such`"),
-        (["--coverage", "none.yaml"], "none.yaml: cannot be read"),
+        (["--coverage", "none.yaml"], "none.yaml: there is no such file"),
         (["onnx-cast", "--page", "x"], "--page needs --coverage"),
         (["page"], "`castigate specs page` takes one page; add its FILE"),
         (["page", "no-such.md"], "no-such.md cannot be read as UTF-8 text"),

@@ -424,3 +424,11 @@ def test_a_merge_overwrites_nothing(name: str, folders: Path) -> None:
     before = contents(folders)
     error_of("merge", *given, f"--out={folders / name}")
     assert contents(folders) == before
+
+
+def test_the_screen_says_what_documents_leave_open(tmp_path: Path) -> None:
+    pair = ("--document=onnx-cast:25", "--source=float16", "--target=int8")
+    code, out, err = castigate("run", "--backend=reference", *pair, f"--out={tmp_path / 'run'}")
+    assert (code, "Traceback" in err) == (0, False)
+    assert "left open by onnx-cast:25: " in out
+    assert "such as float16 NaN to int8 (answer: " in out

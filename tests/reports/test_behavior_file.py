@@ -40,7 +40,7 @@ def test_the_head_of_the_file_explains_every_step(step: str) -> None:
     ("old", "new", "line", "expected"),
     [
         ("low-bits", "low-bit", 5, "`low-bit` is no step; did you mean `low-bits`?"),
-        (STEPS, "steps: low-bits", 5, "should be a valid tuple"),
+        (STEPS, "steps: low-bits", 5, "must be a valid tuple"),
         (STEPS, "steps: [low-bits]", 1, "it is not said how it rounds"),
         (STEPS, "steps: [truncate]", 1, "exactly one step makes the answer"),
         (STEPS, "steps: [truncate, low-bits, saturate]", 1, "exactly one step makes the answer"),
@@ -54,7 +54,7 @@ def test_the_head_of_the_file_explains_every_step(step: str) -> None:
         ("truncate", f"truncate, {{{INTO}, up-to: uint64}}", 5, "has not the width of `int32`"),
         ("  says: keep the low bits\n", "", 1, "`says` is missing"),
         ("low bits", "low bits.", 1, "without a full stop"),
-        ("from: [float]", "from: [floats]", 3, "Input should be"),
+        ("from: [float]", "from: [floats]", 3, "must be"),
         ("wrap:", "Wrap it:", 1, "a name is lower-case words"),
         (VALID, "wrap: [truncate]\n", 1, "a form is a mapping"),
         (VALID, "- wrap\n", 1, "maps names to forms"),

@@ -16,15 +16,17 @@ import pytest
 from reports.findings import failing_inputs
 from reports.findings import read_findings as read_findings_module
 from reports.findings.failing_inputs import known_ruling
+from reports.findings.find import find_findings
 from reports.findings.finding import UNEXPLAINED, Finding
 from reports.findings.finding_text import finding_record, findings_lines
-from reports.findings.read_findings import causes_of, read_findings
+from reports.findings.judged_cells import cell_of
+from reports.findings.read_findings import causes_of, read_cells, read_findings
 from reports.findings.report import read_report
 from reports.findings.root_causes import Undecided
 from reports.html.site import write_site
-from reports.judgement import Judgement
-from reports.problems import BrokenPromise
-from reports.run_store.open_run import open_run
+from reports.judgement import FAILING, Judgement, Verdict
+from reports.problems import BrokenPromise, Note
+from reports.run_store.open_run import RunAnswers, open_run
 from reports.run_store.store import CAUSES
 from specs.cases import Case
 from specs.errors import CastigateError
@@ -152,6 +154,26 @@ def test_one_wrong_pattern_is_told_with_its_value(tmp_path: Path) -> None:
         "1 case, float16 to float8e4m3fn, 1 input; 0x3c00 (1) gives 0x40 (2), not 0x38 (1)" in line
     )
     assert found.explained[0].region == "x = 1"
+
+
+@pytest.mark.parametrize(("verdict", "is_exact"), [("error", True), ("violates", False)])
+def test_a_count_is_exact_unless_answers_change_with_the_tensor(
+    verdict: Verdict, is_exact: bool, tmp_path: Path
+) -> None:
+    """A check that ends in an error shows that an answer is missing, not that it is another."""
+    answer = where(lambda case, bits: bits == 0x3C00, lambda case: 0x40)
+    cases = cases_of("onnx-cast:25/float16/float8e4m3fn/saturate:1")
+    store = judged_run(tmp_path / "run", {"faulty": answer}, cases)
+    check = Judgement(
+        cases[0].id, "faulty", verdict, (Note("so"),), check="invariances/float16/float8e4m3fn"
+    )
+    cells = [*read_cells(store, FAILING), cell_of(cases[0], check, ())]
+    exact = {
+        each.name: each.is_exact
+        for each in find_findings(cells, RunAnswers(store).values)["faulty"]
+        if each.inputs
+    }
+    assert {*exact.values()} == {is_exact}
 
 
 def test_a_constant_that_negative_inputs_get_is_told_with_its_sign(tmp_path: Path) -> None:

@@ -132,7 +132,8 @@ WRONG: list[tuple[str, str, int, str]] = [
     ("levels: [required]", "levels: [required, required]", 4, "`required` is listed twice"),
     ("onnx-cast:25']\nlevels", "onnx-cast:25', 'onnx-cast:25']\nlevels", 3, "is listed twice"),
     ("reason: known", f"reason: {'a' * 4001}", 14, "at most 4000 characters"),
-    ("levels: [required]", "levels: [certain]", 4, "'required' or 'recommended'"),
+    ("levels: [required]", "levels: [certain]", 4,
+     "`levels` is `certain`, and must be 'required' or 'recommended'"),
     ("tier: quick", "tier: quick\nfoo: 1", 6, "unknown key `foo`"),
     ("tier: quick\n", "", 1, "`tier` is missing"),
     ("onnx-cast:25']\nlevels", "onyx-cast']\nlevels", 3, "did you mean `onnx-cast`?"),
@@ -153,14 +154,14 @@ WRONG: list[tuple[str, str, int, str]] = [
     ("'2027-01-31'", "'2027-02-31'", 15, "`2027-02-31` is not a date"),
     ("'2027-01-31'", "'20270131'", 15, "`20270131` is not a date"),
     ("'2027-01-31'", "2027-01-31", 15, "quote it"),
-    ("tier: quick", "tier: quick\nseed: '1'", 6, "should be a valid integer"),
-    ("tier: quick", "tier: quick\nseed: true", 6, "should be a valid integer"),
-    ("tier: quick", "tier: quick\nmax-examples: '100'", 6, "should be a valid integer"),
-    ("tier: quick", "tier: quick\ntime-limit: true", 6, "should be a valid integer"),
-    ("tier: quick", "tier: quick\nonly-new: 'true'", 6, "should be a valid boolean"),
-    ("tier: quick", "tier: quick\nonly-new: 1", 6, "should be a valid boolean"),
-    ("float32/**': 50", "float32/**': true", 9, "should be a valid integer"),
-    ("float32/**': 50", "float32/**': '50'", 9, "should be a valid integer"),
+    ("tier: quick", "tier: quick\nseed: '1'", 6, "must be a valid integer"),
+    ("tier: quick", "tier: quick\nseed: true", 6, "must be a valid integer"),
+    ("tier: quick", "tier: quick\nmax-examples: '100'", 6, "must be a valid integer"),
+    ("tier: quick", "tier: quick\ntime-limit: true", 6, "must be a valid integer"),
+    ("tier: quick", "tier: quick\nonly-new: 'true'", 6, "must be a valid boolean"),
+    ("tier: quick", "tier: quick\nonly-new: 1", 6, "must be a valid boolean"),
+    ("float32/**': 50", "float32/**': true", 9, "must be a valid integer"),
+    ("float32/**': 50", "float32/**': '50'", 9, "must be a valid integer"),
 ]  # fmt: skip
 
 
@@ -201,7 +202,7 @@ def test_hints_are_about_policies(text: str, line: int, message: str, tmp_path: 
     ("word", "message"),
     [
         ("strickt", "unknown policy `strickt`; did you mean `strict`?"),
-        ("no/such.yaml", "no/such.yaml: cannot be read"),
+        ("no/such.yaml", "no/such.yaml: there is no such file"),
     ],
 )
 def test_an_unknown_policy_is_an_error_of_one_line(word: str, message: str) -> None:

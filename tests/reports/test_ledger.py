@@ -334,7 +334,7 @@ findings:
     - onnx-cast:25/float16/int*
 """
 MISTAKES = [
-    ("kind: wrong value", "kind: wrong", 8, "Input should be 'wrong value'"),
+    ("kind: wrong value", "kind: wrong", 8, "must be 'wrong value'"),
     ("violates 1", "violated 1", 12, "should match pattern"),
     ("violates 1", "violates 2", 19, f"{CASE} is listed otherwise by another finding"),
     ("versions: '1.0'", "versions: 2.0 to 1.0", 10, "from the earlier to the later"),
@@ -346,7 +346,7 @@ MISTAKES = [
     (CASE, "onnx-cast:25/float16/int9", 12, "`onnx-cast:25/float16/int9` is no case"),
     (CASE, "onnx-cast:25/*/nothing:*", 12, "is no case; castigate specs"),
     (CASE, f"onnx-cast:25/{'{a,b}' * 40}", 12, "make more than 65,536 texts; write `*`"),
-    ("tier: quick", "tier: slow", 3, "Input should be 'quick' or 'full'"),
+    ("tier: quick", "tier: slow", 3, "must be 'quick' or 'full'"),
     ("seed: 0\n", "", 1, "`seed` is missing"),
     ("findings:", "entries:", 6, "unknown key `entries`"),
     ("made-with: ['1.0', '1.1']\n", "", 1, "`made-with` is missing"),

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from html import unescape
 
-from hypothesis import given
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 
 from specs.errors import CastigateError
 from specs.plain_text import (
@@ -18,6 +20,7 @@ from specs.plain_text import (
     plain_text,
 )
 
+GFM = ["strikethrough", "table"]
 TEXTS = st.text(st.characters(codec=None), max_size=50)
 
 
@@ -43,6 +46,32 @@ def test_whatever_comes_is_text(text: str) -> None:
 def test_json_stays_the_same_json(text: str) -> None:
     encoded = json.dumps(text, ensure_ascii=False)
     assert json.loads(plain_text(encoded)) == text
+
+
+MARKS = st.text(st.sampled_from("\\`*_{}[]<>()#+-=!|~&;:^. ab1/@'\""), min_size=1, max_size=14)
+
+
+@settings(max_examples=1_000)
+@given(MARKS)
+@example("1000. one")
+@example("__name__ [a](b) &lt; <b@c> ![")
+def test_markdown_shows_an_escaped_text_as_it_is(text: str) -> None:
+    """As a paragraph, an item of a list and a line of one, by a renderer of its own."""
+    line = " ".join(text.split())
+    assume(line)
+    escaped, render = escape_markdown(text), MarkdownIt("commonmark").enable(GFM).render
+    assert unescape(render(escaped)) == f"<p>{line}</p>\n"
+    assert unescape(render(f"- {escaped}")) == f"<ul>\n<li>{line}</li>\n</ul>\n"
+    assert unescape(render(f"- x\n  {escaped}")) == f"<ul>\n<li>x\n{line}</li>\n</ul>\n"
+
+
+def test_what_markdown_does_not_interpret_stays_readable() -> None:
+    for text in (
+        "0x3c08 (1.0078125) gives 0x3f80 (1), not {1, 2}",
+        "shape (3, 4), [0, 1], float8_e4m3fn, a < b & c > -1!",
+        "float32 NaN to int8 (answer: -128) #7 + 2 = 3",
+    ):
+        assert escape_markdown(text) == text
 
 
 def test_a_long_line_keeps_its_start_and_its_end() -> None:

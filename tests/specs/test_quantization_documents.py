@@ -70,7 +70,7 @@ def test_cast_like_follows_cast() -> None:
     [
         ("{whole: value, fraction: nearest-even}", "{whole: value}", "gap: "),
         ("step: rounding\n    when: {to: integer}", "step: rounding\n    when: {}", "overlap: "),
-        ("{whole: value, fraction: nearest-even}", "{tiny: value}", "Input should be"),
+        ("{whole: value, fraction: nearest-even}", "{tiny: value}", "must be"),
         ("{whole: value, fraction: nearest-even}", "{whole: saturated}", "no word of `rounding`"),
         ("step: rounding\n    when: {to: integer}", "step: product\n    when: {}", "no situation"),
         ("operation: quantize", "operation: cast", "require each other"),

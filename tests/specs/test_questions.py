@@ -288,6 +288,7 @@ def test_a_pair_alone_is_asked_of_every_document_that_speaks_of_its_values() -> 
             "pypto-cast c64 int8",
             "pypto-cast lists no pair complex64 to int8; castigate specs pypto-cast ",
         ),
+        ("mx-blocks", "`mx-blocks` names documents; add two dtypes: mx-blocks float32 float4e2m1"),
         ("wasm", "`wasm` names documents; add two dtypes: wasm float32 int32"),
         (
             "wasm int8 int4 1",

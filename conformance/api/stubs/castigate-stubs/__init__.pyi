@@ -9,12 +9,13 @@ from conformance.api.questions import DocumentRow, Explanation, FormatRow, Listi
 from conformance.api.results import Result
 from conformance.extras.checkpoints.results import CheckedCheckpoint
 from conformance.extras.portable.agreement import PortableAgreement
+from oracles.protocol import Unsupported as Unsupported
 from specs.errors import CastigateError as CastigateError
 _Dtype = str | type | np.dtype[Any] | TensorDtype
 _Mode = Mapping[str, str | int]
 _CastFunction = Callable[[NDArray[Any]], ArrayLike]
 _TensorFunction = Callable[[NDArray[Any], NDArray[Any], NDArray[Any]], ArrayLike] | Callable[[NDArray[Any]], Mapping[str, ArrayLike]]
-__all__ = ['CastigateError', 'bitcast', 'cast', 'check', 'check_checkpoint', 'documents', 'explain', 'formats', 'judge', 'portable', 'run']
+__all__ = ['CastigateError', 'Unsupported', 'bitcast', 'cast', 'check', 'check_checkpoint', 'documents', 'explain', 'formats', 'judge', 'portable', 'run']
 def cast(values: ArrayLike, source: _Dtype, target: _Dtype, *, document: str | None=None, mode: _Mode | None=None, bits: bool=False) -> NDArray[Any]:
     ...
 def bitcast(values: ArrayLike, source: _Dtype, target: _Dtype, *, document: str | None=None, bits: bool=False) -> NDArray[Any]:
