@@ -47,4 +47,4 @@ def test_the_stubs_are_those_of_the_module() -> None:
     if os.environ.get("REWRITE_DOCS"):
         STUBS.write_text(made, encoding="utf-8")
     assert STUBS.read_text(encoding="utf-8") == made
-    assert all(f"def {name}(" in made for name in castigate.__all__ if name != "CastigateError")
+    assert all(f"def {name}(" in made for name in castigate.__all__ if name[0].islower())
