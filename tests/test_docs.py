@@ -39,6 +39,8 @@ from unittest.mock import patch
 import pytest
 
 from conformance.commands.main import main
+from specs import house_rules
+from specs.loader import documents
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -100,7 +102,7 @@ NOT_RUN: dict[str, tuple[str, ...]] = {
         "castigate run --backend torchao --document mx-blocks --document nvfp4-blocks",
     ),
     "makes environments of past releases": (
-        "pip install onnxruntime==1.32.0",
+        "pip install 'castigate[ort]' onnxruntime==1.32.0",
         "castigate upgrade --backend ort --from 1.31.1 --out DIR",
         "castigate history --backend ort --versions 1.20.1,1.22.1,1.24.4,1.27.0,1.31.1"
         " --document onnx-cast --out DIR",
@@ -271,6 +273,9 @@ def castigate(arguments: list[str], stdin: str) -> tuple[int, str]:
         pytest.raises(SystemExit) as left,
     ):
         main()
+    # A process of its own would know neither documents nor house rules of the command before.
+    documents().own.clear()
+    house_rules._own.clear()
     return int(left.value.code or 0), SLOW.sub("", out.getvalue())
 
 
