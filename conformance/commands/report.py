@@ -14,8 +14,9 @@ from reports.findings.finding_text import counted
 from reports.findings.report import Report
 from reports.html.site import write_site
 from reports.outputs.write_outputs import RENDERERS, write_output
-from reports.run_store.open_run import open_run
 from reports.run_store.storage import file_to_write, folder_at
+from reports.run_store.store import RECORD
+from specs.json_source import JsonError, parse_json
 
 
 def report_command(
@@ -46,7 +47,7 @@ def report_command(
     for file in files.values():
         file_to_write(file)  # Raises an error before anything is written.
     if len(runs) > 1:
-        runs = sorted(runs, key=lambda run: open_run(run).record.started)
+        runs = sorted(runs, key=_started)
     report = write_site(runs, out, lambda run: pages_of(run, with_ or ()))
     for name, file in files.items():
         write_output(report, name, file)
@@ -61,3 +62,15 @@ def describe_report(report: Report) -> str:
         changed = sum((Counter(each.counts) for each in report.steps), Counter[ChangeKind]())
         counts += [f"{changed[kind]:,} {KIND_WORDS[kind]}" for kind in KINDS if changed[kind]]
     return ", ".join(counts)
+
+
+def _started(run: str) -> str:
+    """Return when a run began, before its documents are known; empty if its record is damaged.
+
+    The report opens the newest run first, and says what is wrong with a record.
+    """
+    try:
+        content = parse_json(folder_at(run).read(RECORD) or b"")
+    except JsonError:
+        return ""
+    return str(content.get("started", "")) if isinstance(content, dict) else ""

@@ -41,20 +41,16 @@ def explain_validation_error(
         if (*location, key) in file.lines:
             location = (*location, key)
     message = detail["msg"].removeprefix("Value error, ")
-    key = next((each for each in reversed(location) if isinstance(each, str)), "")
-    given = detail["input"]
+    key, given = _key_of(location), detail["input"]
     if key and message.startswith(SHOULD_BE) and isinstance(given, str | int | float):
         should_be = message.removeprefix(SHOULD_BE)
-        message = f"{quoted(key)} is {quoted(str(given))}, and must be {should_be}"
+        return location, f"{quoted(key)} is {quoted(str(given))}, and must be {should_be}"
     if detail["type"] == "missing":
         message = f"{quoted(str(detail['loc'][-1]))} is missing"
     elif detail["type"] == "extra_forbidden":
         key = str(detail["loc"][-1])
         hint = did_you_mean(key, _keys_beside(file, location))
         message = f"unknown key {quoted(key)}{f'; {hint.rstrip()}' if hint else ''}"
-    elif detail["type"] == "literal_error":
-        key, value = _key_of(location), str(detail["input"])
-        message = f"{quoted(key)} is {quoted(value)}: {message}"
     elif detail["type"] != "value_error" and (key := _key_of(location)):
         message = f"{quoted(key)}: {message}"
     return location, message

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeVar
@@ -36,6 +37,11 @@ def feed(judge: Ask[Result], answer: Answer, asked: list[Any] | None = None) -> 
     except StopIteration as done:
         result: Result = done.value
         return result
+
+
+def without_place(message: str) -> str:
+    """The message about an error without the line of the file that raised it."""
+    return re.sub(r" \(\w+\.py:\d+\)", "", message)
 
 
 def answering(**methods: Callable[..., Any]) -> Answer:

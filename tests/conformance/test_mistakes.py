@@ -56,7 +56,7 @@ MISTAKES = {
     f"run --backend {ADAPTER}:Other": ("no `Other` in it", "NumpyCast"),
     "run --backend nothere.py:Own": ("nothere.py does not exist", "give its path"),
     "run --backend exec:./nothere": ("./nothere does not exist", "give a program's path"),
-    "run --backend reference --document onnx": ("`onnx`", "did you mean `onnx-cast`"),
+    "run --backend reference --document onnx": ("`onnx`", "`onnx-cast`"),
     "run --backend reference --document mine.yml": ("mine.yml", "no such file", "give its path"),
     "run --backend reference --source fp33": ("unknown dtype `fp33`", "did you mean `float32`"),
     "run --backend reference --tier slow": ("'slow' is not one of 'quick', 'full'", "run --help"),
@@ -79,7 +79,7 @@ MISTAKES = {
     "check README.md --to e4m3fn": ("README.md begins with", "none of safetensors", "convert it"),
     "upgrade": ("Missing option '--backend'", "write castigate upgrade --backend ort"),
     "codec --format e4m3": ("`e4m3` may be", "write one of these"),
-    "specs onnx": ("unknown document `onnx`", "did you mean `onnx-cast`"),
+    "specs onnx": ("unknown document `onnx`", "`onnx-cast`"),
     "explian fp32 int8 1": ("No such command 'explian'", "did you mean castigate explain"),
 }
 """What people type by mistake, and what the answer must have: what is wrong, and what to do."""

@@ -182,4 +182,4 @@ def test_progress_is_not_repeated_while_nothing_happens(monkeypatch: pytest.Monk
     monkeypatch.setattr(progress, "SECONDS_BETWEEN_LINES", 0.0)
     for _ in range(3):
         reporter.add_inputs(0, 0)
-    assert shown.getvalue().count("0 of 1 tasks") == 1
+    assert shown.getvalue().count("0 of 1 task,") == 1

@@ -60,7 +60,7 @@ IN_TO_INTEGER: dict[str, Mistake] = {
     "two words": ("otherwise: toward-zero", "otherwise: toward-zerro", "otherwise:",
         "unknown outcome `toward-zerro`; did you mean `toward-zero`?"),
     "level's words": ('"section 1"\n    level: required', '"1"\n    level: must', "level:",
-        "`level` is `must`: Input should be 'required'"),
+        "`level` is `must`, and must be 'required'"),
     "unquoted": ("nan:       unsp", "nan: 0x00 # ", "nan: 0x00",
         "`nan` has a number; write a pattern in quotes"),
     "no NaN": ("inf:       max\n", "inf: nan\n", "inf: nan", "int8 has no NaN"),

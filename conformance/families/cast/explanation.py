@@ -172,7 +172,7 @@ def conflict_lines(case: Case, rules: Iterable[str]) -> Iterator[str]:
     for name in dict.fromkeys(rules):
         entry = documents()[case.document].entry.rules.get(name)
         for each in entry.conflict if entry is not None else ():
-            told = f"conflict: {name} and {each.with_}: {each.about}; taken: {each.taken}"
+            told = f"conflict: taken: {each.taken}; with {each.with_}: {each.about}"
             yield shorten(told, WIDTH, placeholder=" …")
 
 

@@ -59,7 +59,7 @@ def test_a_wrong_function_is_told_with_its_element_and_its_mechanism() -> None:
     assert not result
     assert [each.name for each in result.findings] == ["adds-half-then-floors"]
     # 25.5 by 1/3 is 76.5, a tie between 76, which is even, and 77.
-    assert "0x41cc0000 (25.5), scale 0x3eaaaaab (about 0.33333334) gives 0x4d (77), not" in repr(
+    assert "0x41cc0000 (25.5), scale 0x3eaaaaab (about 0.33333334) gives 0x4d (77), not" in str(
         result
     )
     assert result.to_arrow().to_pylist()[0]["answer"] == "0x4d (77)"
@@ -141,8 +141,8 @@ def test_recorded_arrays_are_judged_by_name() -> None:
     y[7, 5] ^= 1
     result = cg.judge(given, {"y": y}, document=LINEAR)
     assert (result.verdict, result.wrong, result.inputs) == ("violates", 1, 1200)
-    assert "y[7, 5] of x " in repr(result)
-    assert "shape (40, 30) gives shape (1, 30)" in repr(cg.judge(given, y[:1], document=LINEAR))
+    assert "y[7, 5] of x " in str(result)
+    assert "shape (40, 30) gives shape (1, 30)" in str(cg.judge(given, y[:1], document=LINEAR))
 
 
 def test_the_form_of_recorded_arrays_is_that_of_the_scale() -> None:
@@ -161,7 +161,7 @@ def test_the_form_of_recorded_arrays_is_that_of_the_scale() -> None:
 def test_what_is_no_cast_is_explained_as_the_command_does() -> None:
     found = cg.explain(28, "fp32", "e2m1", document="mx-blocks", backends=["reference"])
     code, out, _ = castigate("explain", "mx-blocks", "fp32", "e2m1", "28", "--backend=reference")
-    assert (code, repr(found)) == (0, out.rstrip("\n"))
+    assert (code, str(found)) == (0, out.rstrip("\n"))
     assert [*found.answers] == ["reference"]
     assert found.to_arrow().num_rows == 1
     with pytest.raises(cg.CastigateError, match="needs one input and a scale"):

@@ -212,7 +212,7 @@ def test_diff_counts_them_and_shows_one(operation: str, tmp_path: Path) -> None:
         assert f"{operation}: other answers in 1 of 1 case; " in out
     assert " 1 otherwise, " in out
     assert out.splitlines()[-1].endswith(
-        "1 cases asked of both, 1 with answers kept, 1 differences of answers, 0 of verdicts"
+        "1 case asked of both, 1 with answers kept, 1 difference of answers, 0 of verdicts"
     )
     code, out, err = castigate("diff", before, before)
     assert (code, err) == (0, "")

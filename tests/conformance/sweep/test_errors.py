@@ -10,6 +10,7 @@ import pytest
 
 from oracles.protocol import Unsupported
 from specs.cases import Case
+from tests.conformance.feeding import without_place
 from tests.conformance.sweep.swept import (
     RANGES,
     SMALL_CHUNK,
@@ -67,7 +68,7 @@ def test_an_error_on_an_input_that_has_an_answer_names_it(oracle_class: type[Pla
     for found in swept(oracle_class(HALF, raising), names, lo, hi):
         assert found.verdict == "error"
         assert "0x47801234" in found.message
-        assert found.message.endswith("OverflowError: too large")
+        assert without_place(found.message).endswith("OverflowError: too large")
         assert (found.inputs, found.divergences) == (0, ())
 
 
@@ -81,7 +82,7 @@ def test_after_an_error_nothing_is_counted(oracle_class: type[Planted]) -> None:
     lo, _ = RANGES["float32/float16"]
     [found] = swept(oracle_class(HALF, raising), [HALF], lo, 0x4780_9000)
     assert found.verdict == "error"
-    assert found.message.endswith(": OverflowError: too large")
+    assert without_place(found.message).endswith(": OverflowError: too large")
     assert (found.inputs, found.wrong, found.divergences) == (0, 0, ())
 
 
@@ -101,7 +102,7 @@ def test_an_error_stays_when_a_later_answer_is_missing(oracle_class: type[Plante
     lo, hi = RANGES["float32/int32"]
     found = swept(oracle, [saturating, "onnx-cast:13/float32/int32"], lo, hi + SMALL_CHUNK)
     assert [each.verdict for each in found] == ["error", "unsupported"]
-    assert found[0].message.endswith("OverflowError: too large")
+    assert without_place(found[0].message).endswith("OverflowError: too large")
 
 
 @BOTH
@@ -217,7 +218,7 @@ def too_large(inputs: Any, answers: Any) -> Any:
 def test_an_error_on_a_document_that_is_not_claimed_differs(change: Change, message: str) -> None:
     [found] = swept(Unclaiming(HALF, change), [HALF], 0x3C00_0000, 0x3C00_0100)
     assert (found.verdict, found.inputs) == ("differs", 0)
-    assert found.message.endswith(message)
+    assert without_place(found.message).endswith(message)
 
 
 def test_writing_to_bound_inputs_once_is_an_error_too() -> None:

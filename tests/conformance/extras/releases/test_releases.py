@@ -284,7 +284,7 @@ BITS = "wasm-reinterpret:3.0/float64/int64/shape:scalar"
         (BOOL, "0x80", {"unsupported": "no"}, "0x1", True, "worse",
             "now wrong; before: unsupported"),
         (BOOL, "0x80", "0x0", "0x1", False, "otherwise",
-            "before: right; now: wrong by a document that it does not claim"),
+            "other answers to documents that it does not claim"),
         (NAN, "0x7fc00000", "0x00", "0x80", True, "otherwise",
             "before: an allowed answer; now: another allowed answer"),
         (BITS, "0x0000000000000001", {"shape": [], "bits": ["0x0000000000000001"]},

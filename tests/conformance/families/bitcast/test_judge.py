@@ -23,7 +23,7 @@ from specs.formats import format_named, formats
 from specs.loader import document_named
 from specs.selection import case_named, select
 from tests.conformance import feeding
-from tests.conformance.feeding import answering, planted
+from tests.conformance.feeding import answering, planted, without_place
 
 RIGHT = Reference()
 Answer = Callable[[Case, Any], Any]
@@ -204,13 +204,14 @@ OTHERS: list[tuple[str, Answer, str, str]] = [
 @pytest.mark.parametrize(("case", "answer", "verdict", "message"), OTHERS)
 def test_other_verdicts(case: str, answer: Answer, verdict: str, message: str) -> None:
     found = judged(case, answer)
-    assert (found.verdict, found.message, found.faults) == (verdict, message, ())
+    said = without_place(found.message)
+    assert (found.verdict, said, found.faults) == (verdict, message, ())
     if verdict == "open":
         assert found.open_inputs == found.inputs
         assert bool(found.inputs) == (answer is not refuses)
     if verdict == "error":
         unclaimed = judged(case, answer, claimed=False)
-        assert (unclaimed.verdict, unclaimed.message) == ("differs", message)
+        assert (unclaimed.verdict, without_place(unclaimed.message)) == ("differs", message)
 
 
 def test_open_bits_in_another_order_are_noted_and_counted_as_open() -> None:

@@ -21,7 +21,7 @@ from specs.cases import Case
 from specs.ruling import ruling
 from specs.selection import case_named
 from tests.conformance import feeding
-from tests.conformance.feeding import Answer, answering, feed, planted
+from tests.conformance.feeding import Answer, answering, feed, planted, without_place
 
 RIGHT = Reference()
 EXACT = "onnx-cast:25/uint8/float16"
@@ -133,7 +133,7 @@ def test_rows_without_an_answer(
     error: Exception, claims: list[str] | None, verdict: str, message: str
 ) -> None:
     found = judged(changing(raising(error)), claims=claims)
-    assert (found.verdict, found.message) == (verdict, message)
+    assert (found.verdict, without_place(found.message)) == (verdict, message)
 
 
 def test_wide_elements_of_calls_are_compared_too() -> None:
