@@ -242,12 +242,13 @@ class TensorFlow(Chained):
         """Within the context, replace the error of a missing kernel by Unsupported.
 
         An UnimplementedError is one by its class. XLA has no class of its own for it: there a
-        kernel is missing if a single element of the dtypes is refused, too.
+        kernel is missing if a single element of the dtypes is refused, too. Elsewhere an
+        InvalidArgumentError refuses the dtypes of a call, as a document may want.
         """
         errors = self._tensorflow.errors
         try:
             yield
-        except (errors.UnimplementedError, errors.InvalidArgumentError) as error:
+        except self._missing_kernels as error:
             pairs = [(case.source, case.target) for case in cases]
             lacking = [pair for pair in pairs if self._lacks(operation, *pair)]
             if not lacking and not isinstance(error, errors.UnimplementedError):
@@ -255,6 +256,13 @@ class TensorFlow(Chained):
             source, target = (DTYPES[dtype] for dtype in (lacking or pairs)[0])
             reason = f"TensorFlow has no kernel for a {operation} of {source} to {target}"
             raise Unsupported(reason) from None
+
+    @property
+    def _missing_kernels(self) -> tuple[type[Exception], ...]:
+        """The classes of errors that may stand for a missing kernel."""
+        errors = self._tensorflow.errors
+        of_xla = (errors.InvalidArgumentError,) if "xla" in (self._variant or "") else ()
+        return (errors.UnimplementedError, *of_xla)
 
     def _try_kernel(self, operation: ScriptedOperation, source: str, target: str) -> bool:
         """Return whether TensorFlow refuses one zero of these dtypes, but not one of float32.
@@ -271,13 +279,11 @@ class TensorFlow(Chained):
                 else:
                     self.run(make, case, zero)
 
-        errors = self._tensorflow.errors
-        refusals = (errors.UnimplementedError, errors.InvalidArgumentError)
         if operation == "cast":
             plain, neighbor = [(source, target)], [("float32", "float16")]
         else:
             plain, neighbor = [(source, source), (target, target)], [("float32", "float32")]
-        return is_lacking(refusals, partial(run, plain), partial(run, neighbor))
+        return is_lacking(self._missing_kernels, partial(run, plain), partial(run, neighbor))
 
     def bitcast_shares_memory(self, case: Case, bits: Bits) -> bool:
         """Return whether the result of a ``tf.bitcast`` begins at its input's address.
