@@ -137,7 +137,7 @@ MISTAKES = {
 
 
 def test_a_type_checker_sees_the_interface(unpacked: Path, tmp_path: Path) -> None:
-    """Where the wheel is installed; all that it needs comes from the environment of these tests."""
+    """mypy reads the unpacked wheel, and the wheel's requirements in the tests' environment."""
     pytest.importorskip("mypy")
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     site = tmp_path / "lib" / version / "site-packages"

@@ -75,6 +75,6 @@ def new_results(seed: int) -> Results:
 
 
 def write_results(results: Results, path: Path) -> None:
-    """Write results to a file as JSON; make its folder if there is none."""
+    """Write results to a file as JSON, and create the file's folder if it is missing."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(results.model_dump_json(indent=1) + "\n", encoding="utf-8")

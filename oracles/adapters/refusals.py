@@ -1,4 +1,4 @@
-"""Load a framework, and raise Unsupported for what it does not offer."""
+"""Load a framework, raise Unsupported for what it lacks, and tell by a call whether it does."""
 
 from __future__ import annotations
 

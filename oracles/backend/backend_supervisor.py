@@ -25,7 +25,7 @@ MAX_STARTS = 3
 
 
 class Description(Protocol):
-    """What a new process reports about its backend."""
+    """The facts about its backend that a new process reports."""
 
     @property
     def name(self) -> str:

@@ -259,9 +259,9 @@ def _crash_as_exception() -> Iterator[None]:
 
 MESSAGE_BYTES = 1 << 24
 COMPARED_BYTES = 1 << 16
-"""A message has equal tensors of up to so many bytes once.
+"""A message sends tensors with the same content once if they have at most so many bytes.
 
-Larger tensors and texts are not compared: it has them once only if they are the same object."""
+It compares no larger tensors and no texts: it sends them once only if they are one object."""
 
 
 @dataclass

@@ -33,7 +33,7 @@ from specs.formats import Format, format_named
 FIRST_TRIED = 1024
 """The most runs on which a mechanism is tried first; if it explains one, it is tried on all."""
 NEARLY_ALL = 0.9
-"""Where a mechanism predicts failures, it must predict at least this share of the answers.
+"""The least share of the answers that a mechanism must predict where it predicts failures.
 
 It is less than 1, because another fault may change a few of the answers.
 """

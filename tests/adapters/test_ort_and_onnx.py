@@ -166,7 +166,7 @@ class TestRejections:
 
     @pytest.mark.parametrize("name", ["NotImplemented", "Fail", "InvalidGraph", "InvalidArgument"])
     def test_what_onnxruntime_says_decides_nothing(self, name: str) -> None:
-        """Where the document wants an error any is one; else the class and the dtypes decide."""
+        """Any error answers a case that wants one; in others the class and the dtypes decide."""
         oracle = make("ort")
         error, really = getattr(oracle._states, name)("other words"), oracle._session_or_refusal
         broken = {("int32", "uint2", 24), ("float32", "float16", 25)}

@@ -130,7 +130,7 @@ class _Examination:
     inputs: Bits = field(init=False)
     baseline: Baseline | NoBaseline = field(default_factory=lambda: NoBaseline(""))
     broken_by_all: list[BrokenPromise] = field(default_factory=list)
-    """What the call with all inputs breaks besides values."""
+    """The promises that the call with all inputs breaks, such as the shape of its answer."""
     short_row: ShortRow | None = None
     """The row of a few inputs that was requested before all inputs, and its answer."""
 

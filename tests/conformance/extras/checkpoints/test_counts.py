@@ -1,4 +1,4 @@
-"""What a cast does to the elements of a checkpoint, against numpy and ml_dtypes."""
+"""Counts of a checkpoint's elements that a cast changes are those of numpy and ml_dtypes."""
 
 from __future__ import annotations
 
