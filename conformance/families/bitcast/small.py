@@ -2,7 +2,8 @@
 
 A bitcast depends on the widths of elements, and not on what their bits mean. So of all pairs with
 the same widths and kinds one is told in every shape, and the others are left out. A float between
-bits that are none counts as a kind of its own, because a conversion could change its NaNs.
+bits that are none counts as a kind of its own, because a conversion could change its NaNs; such a
+pair is told in one matrix only.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from specs.cases import Case
 from specs.editions import edition
 from specs.formats import Format, format_named
 from specs.loader import document_named
+from specs.selection import cases_of_pair
 
 GIVEN, RETURNED = "input", "output"
 SEED = 46
@@ -45,20 +47,42 @@ Kinds = tuple[int, int, str, str]
 def small_tensors(case: Case) -> Records:
     """Return a record of a tensor in the shape of a case, or why there is none."""
     ruling = bitcast_ruling(case)
+    reason = _untold(ruling)
+    if not reason and case.example is None:
+        if (case.source, case.target) not in _told(case.document, case.version):
+            reason = "another pair with the same widths and kinds is told"
+        elif _first_matrix(case) not in (None, case):
+            reason = "a matrix of the pair is told"
+    return Records((), reason) if reason else Records([_record(case, ruling, _filled(ruling))])
+
+
+def _untold(ruling: BitcastRuling) -> str:
+    """Return why no record can tell what a document wants of a bitcast; empty if one can."""
     if ruling.is_rejection:
-        return Records((), "must be refused")
+        return "must be refused"
     if ruling.is_open:
-        return Records((), "left open by the document")
+        return "left open by the document"
     if ruling.alternative is not None:
-        return Records((), "two shapes are allowed")
+        return "two shapes are allowed"
     if ruling.result is None or not ruling.keeps_bits:
-        return Records((), "only the shape is required")
-    pair = (case.source, case.target)
-    if case.example is None and pair not in _told(case.document, case.version):
-        return Records((), "another pair with the same widths and kinds is told")
-    if max(prod(ruling.shape), prod(ruling.result)) > MOST:
-        return Records((), f"more than {MOST} elements")
-    return Records([_record(case, ruling, _filled(ruling))])
+        return "only the shape is required"
+    is_large = max(prod(ruling.shape), prod(ruling.result)) > MOST
+    return f"more than {MOST} elements" if is_large else ""
+
+
+def _first_matrix(case: Case) -> Case | None:
+    """Return the first case of a pair whose tensor is a matrix of elements that a record can tell.
+
+    Return None if there is none, or not exactly one dtype of the pair is a float.
+    """
+    kinds = [format_named(dtype).kind for dtype in (case.source, case.target)]
+    if kinds.count("float") != 1:
+        return None
+    for each in cases_of_pair(case.document, case.version, case.source, case.target):
+        ruling = bitcast_ruling(each)
+        if len(ruling.shape) == 2 and 0 not in ruling.shape and not _untold(ruling):
+            return each
+    return None
 
 
 def _record(case: Case, ruling: BitcastRuling, bits: Bits) -> SmallRecord:
