@@ -135,11 +135,17 @@ def by_number(codes: Sequence[int], width: int, new_width: int) -> list[int]:
 
 @lru_cache(32)
 def _told(document: str, version: str) -> frozenset[Pair]:
-    """Return the pairs of a version that stand for all others of their widths and kinds."""
+    """Return the pairs of a version that stand for all others of their widths and kinds.
+
+    Records can tell these pairs, and their dtypes differ if those of any such pair do.
+    """
     found: dict[Kinds, Pair] = {}
     for pair in edition(document_named(document), version).pairs():
         kinds = _kinds(document, *map(format_named, pair))
-        if kinds not in found or found[kinds][0] == found[kinds][1]:
+        if kinds in found and found[kinds][0] != found[kinds][1]:
+            continue
+        cases = cases_of_pair(document, version, *pair)
+        if not all(_untold(bitcast_ruling(case)) for case in cases):
             found[kinds] = pair
     return frozenset(found.values())
 
