@@ -125,7 +125,6 @@ COMMANDS = {
         "conformance.commands.export:export_app",
         "Write cases and vectors for the tests of other projects.",
         "Extend",
-        "vectors --pair float32/e4m3fn --to DIR",
     ),
 } | {name: command for each in ADDONS for name, command in each.commands.items()}
 """All commands, in the order of ``--help``."""
