@@ -3,11 +3,11 @@
 A file begins with a line that has the number of its records, and lines that begin with `#`. Records
 are paragraphs:
 
-    case onnx-quantize-linear:25/float32/int8/scale:float32/form:tensor
+    case ID
     attribute form tensor
-    x float32 3 : 3f000000 42fe0000 7fc00000
+    x float32 1x3 : 3f000000 42fe0000 7fc00000
     y_scale float32 - : 3e800000
-    =y int8 3 : 02 7f ?
+    =y int8 1x3 : 02 7f ?
 
 A line of a tensor has its name, dtype and dimensions, `-` if there are none, and a word for each
 element in row-major order. Of a result, whose name has `=` before it, a word says what is allowed:

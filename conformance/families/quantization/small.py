@@ -203,10 +203,14 @@ def _few(row: Bits, number: int) -> Bits:
 
 
 def _scales_with_zeros(rules: Formula) -> list[tuple[int, int]]:
-    """Return four scales, each with a zero point: 0, both ends of the codes, and one between."""
-    fmt, zeros = rules.scale, telling_zeros(zero_format(rules))
-    low, high = zero_format(rules).lowest_code, zero_format(rules).max_code
-    offsets = (0, high, low, zeros[-1]) if len(zeros) > 1 else (0,) * 4
+    """Return four scales, each with a zero point: 0, the largest, one far from both, and 3.
+
+    Where the codes are floats or have many bits, it is always 0.
+    """
+    fmt, codes = rules.scale, zero_format(rules)
+    offsets = (0,) * 4
+    if len(telling_zeros(codes)) > 1:
+        offsets = (0, codes.max_code, 1 << (codes.bits - 1), 3)
     scales: Sequence[int] = INTEGER_SCALES
     if not fmt.is_integral and not fmt.entry.mantissa:
         scales = [fmt.entry.bias + exponent for exponent in EXPONENTS]
