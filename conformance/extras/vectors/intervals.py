@@ -9,7 +9,7 @@ one form says all that a ruling of numbers can:
 - two codes apart, such as what wraps around and what saturates: the second one is ``other``
 - NaN of either sign: a mask without the sign bit
 - an exact cast to a wider format, or low bits: codes that rise by ``step`` from input to input
-- an open input: all codes
+- an open input: all codes; so stands an input that must be refused, because a code cannot be wrong
 
 So casts to targets of up to 16 bits, and exact ones to any target, are told of *every* input in
 some ten thousand rows. A cast that rounds to 32 or 64 bits has too many answers. Of it, the
@@ -45,9 +45,6 @@ MOST_INTERVALS = 1 << 17
 """The most rows of a cast of which every input is told: casts to 16 bits have at most that many."""
 
 
-REFUSED = "some inputs must be refused"
-
-
 class Untold(Exception):
     """A ruling that no rows can tell; its text says why."""
 
@@ -72,10 +69,8 @@ def intervals_of(case: Case, ruling: Ruling, limit: int) -> Intervals:
     """Return the rows of a ruling between numbers, computed by ``exact`` alone.
 
     They tell of every input if that takes at most ``MOST_INTERVALS`` rows. Otherwise there are at
-    most about ``limit``. Raise Untold if some inputs must be refused, or the answers have no row.
+    most about ``limit``. Raise Untold if the answers have no row.
     """
-    if ruling.refused_branches:
-        raise Untold(REFUSED)
     stairs = staircase(ruling)
     sizes = _sizes(stairs)
     if int(sizes.sum()) <= MOST_INTERVALS:
@@ -218,9 +213,7 @@ def _told(
         if not here.any():
             continue
         match branch.outcome:
-            case Rejected():
-                raise Untold(REFUSED)
-            case Anything():
+            case Anything() | Rejected():
                 fields: Fields = {"first": 0, "last": target.mask, "mask": target.mask}
             case Nan(sign=sign):
                 fields = _nans(target, sign)
@@ -313,7 +306,7 @@ def _differs(told: Intervals, expected: Expected, inputs: Words) -> NDArray[np.b
     for index, branch in enumerate(told.ruling.branches):
         here = expected.branch_indices == index
         match branch.outcome:
-            case Anything():
+            case Anything() | Rejected():
                 differs |= here & (rows["last"] - rows["first"] != target.mask)
             case Nan(sign=sign):
                 for name, value in _nans(target, sign).items():

@@ -18,7 +18,6 @@ from conformance.extras.vectors.index import Index
 from conformance.extras.vectors.intervals import (
     ROW,
     Intervals,
-    Untold,
     disagreements,
     intervals_of,
 )
@@ -268,10 +267,14 @@ def test_a_wrong_row_disagrees_with_the_kernels() -> None:
     }
 
 
-def test_what_must_be_refused_has_no_rows() -> None:
-    case = yardstick_case("checked-cast:1/float32/int8")
-    with pytest.raises(Untold, match="must be refused"):
-        intervals_of(case, ruling(case), 1000)
+def test_what_must_be_refused_stands_as_open(tmp_path: Path) -> None:
+    index = export(tmp_path / "out", "--pair=f16/i8", "--document=checked-cast")
+    (about,) = [each for each in index["files"] if each["kind"] == "casts"]
+    assert about["refuses"]
+    found = read(tmp_path / "out" / about["file"])
+    for value, answers in ((2.5, 256), (128.0, 256), (2.0, 1)):
+        line = found.line_of(half(value))
+        assert sum(line.allows(half(value), answer) for answer in range(256)) == answers
 
 
 @pytest.mark.parametrize(
