@@ -17,11 +17,11 @@ element in row-major order. Of a result, whose name has `=` before it, a word sa
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from conformance.extras.vectors.vector_text import FORMAT
 from conformance.families import SMALL_TENSORS, small_of
 from conformance.families.small_tensors import (
     AllowedCodes,
@@ -37,8 +37,6 @@ from specs.formats import Format
 from specs.loader import documents
 from specs.operations import operation_of
 
-FORMAT = 1
-"""The number of the format, for readers."""
 FOLDER = "tensors"
 NOTES = (
     "A record is a paragraph: the case, attributes, tensors that go in, and results, named with =.",
@@ -54,14 +52,14 @@ class TensorFile:
     """The file of a version of a document: its path in a folder of vectors, and its content.
 
     ``cases`` has the ids of the cases that have records, ``records`` counts these, and ``left_out``
-    counts the other cases by why they have none.
+    has the ids of the other cases by why they have none.
     """
 
     path: str
     content: bytes
     cases: tuple[str, ...]
     records: int
-    left_out: Mapping[str, int]
+    left_out: Mapping[str, Sequence[str]]
 
 
 def tensor_cases() -> list[Case]:
@@ -82,31 +80,32 @@ def tensor_records(case: Case) -> Records:
 def tensor_files(cases: Iterable[Case]) -> Iterator[TensorFile]:
     """Yield a file for each version of a document, with the records of its cases in their order.
 
-    Cases of operations that have no small tensors are passed over, and so are documents of which no
-    case has a record. Raise CastigateError if two definitions of an operation disagree.
+    Cases of operations that have no small tensors are passed over. A file may have no records.
+    Raise CastigateError if two definitions of an operation disagree.
     """
     found = sorted(
         (case for case in cases if operation_of(case) in SMALL_TENSORS),
         key=lambda case: (case.document, case.version),
     )
     for (document, version), each in groupby(found, lambda case: (case.document, case.version)):
-        records = {case.id: tensor_records(case) for case in each}
-        told = {case_id: of_case.records for case_id, of_case in records.items() if of_case.records}
-        if not told:
-            continue
-        paragraphs = [
-            "\n".join(_lines(case_id, record)) for case_id in told for record in told[case_id]
-        ]
-        header = f"vectors {FORMAT} tensors {document}:{version} {len(paragraphs)}"
-        head = "\n".join([header, *(f"# {note}" for note in NOTES)])
-        text = "\n\n".join([head, *paragraphs]) + "\n"
-        yield TensorFile(
-            f"{FOLDER}/{document}-{version}.txt",
-            text.encode("ascii"),
-            tuple(told),
-            len(paragraphs),
-            Counter(of_case.left_out for of_case in records.values() if not of_case.records),
-        )
+        yield _file(document, version, {case.id: tensor_records(case) for case in each})
+
+
+def _file(document: str, version: str, of_cases: Mapping[str, Records]) -> TensorFile:
+    paragraphs: list[str] = []
+    told: list[str] = []
+    left_out: dict[str, list[str]] = {}
+    for case_id, found in of_cases.items():
+        if found.records:
+            told.append(case_id)
+        else:
+            left_out.setdefault(found.left_out, []).append(case_id)
+        paragraphs += ["\n".join(_lines(case_id, record)) for record in found.records]
+    header = f"vectors {FORMAT} {FOLDER} {document}:{version} {len(paragraphs)}"
+    head = "\n".join([header, *(f"# {note}" for note in NOTES)])
+    text = "\n\n".join([head, *paragraphs]) + "\n"
+    path = f"{FOLDER}/{document}-{version}.txt"
+    return TensorFile(path, text.encode("ascii"), tuple(told), len(paragraphs), left_out)
 
 
 def _lines(case_id: str, record: SmallRecord) -> Iterator[str]:
@@ -154,5 +153,5 @@ def _alternative(form: Format, codes: AllowedCodes) -> str:
     word = f"{codes.low:0{digits}x}"
     if codes.high != codes.low:
         word += f"..{codes.high:0{digits}x}"
-    # A bool may have more bits than one after a bitcast; then the mask has these, too.
+    # A bool may have eight bits, if these were only moved; then the mask has them, too.
     return word if codes.mask & form.mask == form.mask else f"{word}/{codes.mask:0{digits}x}"
