@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
+from itertools import islice
 
 import numpy as np
 
@@ -40,10 +41,10 @@ from oracles.protocol import Bits
 from specs.cases import Case
 from specs.formats import Format, format_named
 
-GLOBAL_CODE = GLOBALS[-1]
-"""The global scale of the records that have one."""
-BESIDE_ONE = -9
-"""The exponent of a largest magnitude that is a power of two."""
+POWER, *_, UNEVEN = GLOBALS
+"""Global scales: a power of two, by which the scale of a block may be a tie, and another one."""
+SUBNORMAL = 20
+"""2 to minus this is a subnormal number of float16."""
 FEW_TIES = 10
 """The ties between codes that lie in a block, each with both neighbors."""
 BLOCKS = 2
@@ -60,21 +61,22 @@ def small_tensors(case: Case) -> Records:
     return Records(records) if records else Records((), "left open by the document")
 
 
-def _whole(ruling: BlockRuling) -> float:
-    code = np.array(GLOBAL_CODE, np.uint32)
-    return float(code.view(np.float32)) if ruling.has_global else 1.0
+def _value_of(global_code: int | None) -> float:
+    """Return the value of a global scale; 1 if there is none."""
+    return 1.0 if global_code is None else float(np.array(global_code, np.uint32).view(np.float32))
 
 
 def _record(
     case: Case,
     ruling: BlockRuling,
+    global_code: int | None,
     tensors: Mapping[str, Bits],
     returned: Mapping[str, Sequence[Answer]],
     shapes: Mapping[str, tuple[int, ...]],
 ) -> SmallRecord:
     forms = {name: format_named(dtype) for each in dtypes(case) for name, dtype in each.items()}
-    if ruling.has_global:
-        tensors = {**tensors, GLOBAL: np.array(GLOBAL_CODE, np.uint32)}
+    if global_code is not None:
+        tensors = {**tensors, GLOBAL: np.array(global_code, np.uint32)}
     attributes = {name: case.mode[name] for name in (RULE, BLOCK) if name in case.mode}
     return SmallRecord(
         attributes,
@@ -126,16 +128,24 @@ def _answers(found: Blocks, every: Sequence[Bits]) -> list[Answer]:
 
 
 def _encodings(case: Case, ruling: BlockRuling) -> Iterator[SmallRecord]:
-    blocks = [*_blocks(ruling)]
-    for at in range(0, len(blocks), BLOCKS):
-        rows = np.stack(blocks[at : at + BLOCKS])
-        # The first record has its blocks in one row.
-        yield _encoding(case, ruling, rows if at else rows.reshape(1, -1))
+    """Yield a record for every two blocks; the first two lie in one row.
+
+    These two have two records if there is a global scale.
+    """
+    global_code = UNEVEN if ruling.has_global else None
+    blocks = [*_blocks(ruling, _value_of(global_code))]
+    yield _encoding(case, ruling, global_code, np.stack(blocks[:BLOCKS]).reshape(1, -1))
+    for at in range(BLOCKS, len(blocks), BLOCKS):
+        yield _encoding(case, ruling, global_code, np.stack(blocks[at : at + BLOCKS]))
+    if ruling.has_global:
+        first = islice(_blocks(ruling, _value_of(POWER)), BLOCKS)
+        yield _encoding(case, ruling, POWER, np.stack([*first]))
 
 
-def _encoding(case: Case, ruling: BlockRuling, x: Bits) -> SmallRecord:
+def _encoding(case: Case, ruling: BlockRuling, global_code: int | None, x: Bits) -> SmallRecord:
     """Return the record of numbers; where the scale is open, so are the codes of its block."""
-    whole, parts = _whole(ruling), Fraction(_whole(ruling))
+    whole = _value_of(global_code)
+    parts = Fraction(whole)
     rows = x.reshape(-1, ruling.size).tolist()
     found = scales(ruling, x, whole)
     scale: list[Answer] = [
@@ -156,28 +166,44 @@ def _encoding(case: Case, ruling: BlockRuling, x: Bits) -> SmallRecord:
             start = at * ruling.size
             y[start : start + ruling.size] = [(True, "scale", frozenset())] * ruling.size
     shapes = {SCALE: found.codes.shape, Y: x.shape}
-    return _record(case, ruling, {X: x}, {SCALE: scale, Y: y}, shapes)
+    return _record(case, ruling, global_code, {X: x}, {SCALE: scale, Y: y}, shapes)
 
 
-def _blocks(ruling: BlockRuling) -> Iterator[Bits]:
-    """Yield blocks: at the scale's threshold, without a usual scale, and with special numbers."""
-    number, whole = ruling.number, _whole(ruling)
-    first, second = _beside_threshold(ruling, whole)
-    ordinary = _with_ties(ruling, number.one_code + (BESIDE_ONE << number.entry.mantissa), 3)
+def _blocks(ruling: BlockRuling, whole: float) -> Iterator[Bits]:
+    """Yield blocks: on both sides of the scale's threshold, and those with special numbers."""
+    number = ruling.number
+    below_it, at_it = _beside_threshold(ruling, whole)
+    ordinary = _with_ties(ruling, whole, _smaller(ruling, at_it), ruling.size - 1)
     smallest = int(below(number, np.array([_smallest_largest(ruling, whole)]))[0])
     nan, infinite = ordinary.copy(), ordinary.copy()
     nan[ruling.size // 2] = number.nan_codes[0][-1]
     infinite[-1] = number.infinity_code | number.sign_bit
     zeros = np.zeros_like(ordinary)
     zeros[1::2] = number.sign_bit
-    yield _with_ties(ruling, first, 0)
-    yield _with_ties(ruling, second, ruling.size - 1)
+    yield _with_ties(ruling, whole, at_it, 0)
+    yield _with_ties(ruling, whole, below_it, ruling.size // 2)
     yield ordinary
     yield nan
     yield zeros
-    yield _with_ties(ruling, max(smallest, 1), 1)
+    yield _with_ties(ruling, whole, max(smallest, 1), 1)
     yield infinite
-    yield _with_ties(ruling, number.max_code, 2)
+    yield _with_ties(ruling, whole, number.max_code, 2)
+
+
+def _smaller(ruling: BlockRuling, code: int) -> int:
+    """Return the code of a number with the same significand that is some powers of two smaller.
+
+    If scales are powers of two and the numbers reach there, it is subnormal in float16.
+    """
+    number = ruling.number
+    field = code >> number.entry.mantissa
+    if not _is_power(ruling):
+        apart = 3
+    elif number.name == "float16":
+        apart = 9
+    else:
+        apart = field - number.entry.bias + SUBNORMAL
+    return code - (apart << number.entry.mantissa)
 
 
 def _beside_threshold(ruling: BlockRuling, whole: float) -> tuple[int, int]:
@@ -205,12 +231,12 @@ def _is_power(ruling: BlockRuling) -> bool:
     return ruling.scale.entry.mantissa == 0
 
 
-def _with_ties(ruling: BlockRuling, largest: int, place: int) -> Bits:
+def _with_ties(ruling: BlockRuling, whole: float, largest: int, place: int) -> Bits:
     """Return a block of ties between codes and their neighbors, of both signs in turn.
 
     The number of the pattern ``largest`` is at ``place``, and no other is larger.
     """
-    number, whole = ruling.number, _whole(ruling)
+    number = ruling.number
     magnitude = decoded(number, np.array([largest]))
     scale = scales_of(ruling, magnitude, whole).codes
     factor = float(decoded(ruling.scale, scale)[0]) * whole
@@ -235,8 +261,10 @@ def _decodings(case: Case, ruling: BlockRuling) -> Iterator[SmallRecord]:
     small = max(one - apart, 1)
     pairs = ((one, nan), (0, scale.max_code), (small, min(one + apart, scale.max_code - 1)))
     x = np.resize(np.array(_codes(element), element.storage), (BLOCKS, ruling.size))
+    global_code = UNEVEN if ruling.has_global else None
     for pair in pairs:
-        yield _decoding(case, ruling, x, np.array(pair, scale.storage).reshape(BLOCKS, 1))
+        given = np.array(pair, scale.storage).reshape(BLOCKS, 1)
+        yield _decoding(case, ruling, global_code, x, given)
 
 
 def _codes(element: Format) -> list[int]:
@@ -257,13 +285,15 @@ def _codes(element: Format) -> list[int]:
     return sorted({code ^ change for code in some for change in (0, sign)})
 
 
-def _decoding(case: Case, ruling: BlockRuling, x: Bits, scale: Bits) -> SmallRecord:
-    parts = Fraction(_whole(ruling))
-    found = products(ruling, x, scale, _whole(ruling))
+def _decoding(
+    case: Case, ruling: BlockRuling, global_code: int | None, x: Bits, scale: Bits
+) -> SmallRecord:
+    whole = _value_of(global_code)
+    found = products(ruling, x, scale, whole)
     y: list[Answer] = []
     for row, [one] in zip(x.tolist(), scale.tolist(), strict=True):
         for code in row:
-            due = exact.product_of(ruling, code, one, parts)
+            due = exact.product_of(ruling, code, one, Fraction(whole))
             y.append((not due.allowed, due.question, frozenset(due.allowed)))
     agreed(case, Y, y, _answers(found, [found.codes]))
-    return _record(case, ruling, {X: x, SCALE: scale}, {Y: y}, {Y: x.shape})
+    return _record(case, ruling, global_code, {X: x, SCALE: scale}, {Y: y}, {Y: x.shape})

@@ -61,8 +61,11 @@ PAGE_NAMES: Mapping[str, Mapping[str, str]] = {
 """The names of tensors on a document's page, where they differ from ours."""
 SCALES = (Fraction(1, 4), Fraction(1, 3))
 """Scales of floats: a power of two, by which ties are exact, and one that rounds."""
+SCALES_OF_INTEGERS = (Fraction(2), Fraction(3))
+"""The same for integers that are divided, whose ties are those of an even scale."""
 INTEGER_SCALES = (2, 3, 255, (1 << 31) - 1)
 EXPONENTS = (-2, 3, -126, 127)
+EXPONENTS_OF_INTEGERS = (1, 3, -126, 127)
 """The exponents of scales that are powers of two by their format."""
 TIES = (0.5, 1.5, 2.5, -0.5, -1.5, -2.5)
 AT_ENDS = (-0.5, 0.0, 0.5, 1.0, 1.5)
@@ -203,19 +206,22 @@ def _few(row: Bits, number: int) -> Bits:
 
 
 def _scales_with_zeros(rules: Formula) -> list[tuple[int, int]]:
-    """Return four scales, each with a zero point: 0, the largest, one far from both, and 3.
+    """Return four scales, each with a zero point: 0, the largest, an odd one far from both, and 3.
 
     Where the codes are floats or have many bits, it is always 0.
     """
     fmt, codes = rules.scale, zero_format(rules)
     offsets = (0,) * 4
     if len(telling_zeros(codes)) > 1:
-        offsets = (0, codes.max_code, 1 << (codes.bits - 1), 3)
+        offsets = (0, codes.max_code, 1 << (codes.bits - 1) | 1, 3)
+    has_floats = rules.operation == "dequantize" or not rules.source.is_integral
     scales: Sequence[int] = INTEGER_SCALES
     if not fmt.is_integral and not fmt.entry.mantissa:
-        scales = [fmt.entry.bias + exponent for exponent in EXPONENTS]
+        exponents = EXPONENTS if has_floats else EXPONENTS_OF_INTEGERS
+        scales = [fmt.entry.bias + exponent for exponent in exponents]
     elif not fmt.is_integral:
-        rounded = nearest(fmt, np.array([float(each) for each in SCALES]))
+        both = SCALES if has_floats else SCALES_OF_INTEGERS
+        rounded = nearest(fmt, np.array([float(each) for each in both]))
         common = codes_of(fmt, rounded, rounded < 0).tolist()
         scales = [*common, 5, fmt.max_code]
     return [*zip(scales, offsets, strict=True)]
