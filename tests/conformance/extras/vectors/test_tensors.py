@@ -157,6 +157,31 @@ def test_codes_are_those_of_fractions(target: str) -> None:
     assert ends > 30
 
 
+@pytest.mark.parametrize(
+    ("target", "dtype"),
+    [("float8e4m3fn", ml_dtypes.float8_e4m3fn), ("float8e5m2", ml_dtypes.float8_e5m2)],
+)
+def test_small_floats_are_those_of_ml_dtypes(target: str, dtype: Any) -> None:
+    """Quotients in float32, limited to the ends: one of the codes that are allowed."""
+    case = f"/float32/{target}/scale:float32/form:\\w+(/block:16)?/saturate:1$"
+    largest = float(ml_dtypes.finfo(dtype).max)
+    single_codes = 0
+    for record in records(matching(case), "onnx-quantize-linear:25"):
+        scales = np.array(spread(record, "y_scale"), np.float32)
+        x = np.array(record.given["x"].codes, np.uint32).view(np.float32)
+        with np.errstate(all="ignore"):
+            quotients = x / scales
+            codes = np.clip(quotients, -largest, largest).astype(dtype).view(np.uint8)
+        words = record.results["y"].words
+        for number, quotient, code, word in zip(
+            x.tolist(), quotients.tolist(), codes.tolist(), words, strict=True
+        ):
+            assert word == "?" or isnan(number) or allows(word, code)
+            assert (word == "?") <= (isfinite(number) and not isfinite(quotient))
+            single_codes += word == f"{code:02x}"
+    assert single_codes > 60
+
+
 def test_a_wrong_rounding_and_a_wrong_end_are_noticed_in_every_integer() -> None:
     found = records(
         matching("/float32/u?int\\d+/scale:float32/form:tensor$"), "onnx-quantize-linear:25"
@@ -277,6 +302,79 @@ def test_blocks_are_those_of_ml_dtypes(element: str) -> None:
             for code, word in zip(due.tolist(), codes, strict=True):
                 assert word == f"{code:0{len(word)}x}", (record.case, at)
     assert seen == {"nan", "0.0", "inf", "scale"}
+
+
+def log2_floor(value: Fraction) -> int:
+    power = value.numerator.bit_length() - value.denominator.bit_length()
+    return power if Fraction(2) ** power <= value else power - 1
+
+
+def log2_ceil(value: Fraction) -> int:
+    return -log2_floor(1 / value)
+
+
+SCALE_RULES: dict[str, Callable[[Fraction, Fraction], int]] = {
+    "floor": lambda a, most: log2_floor(a) - log2_floor(most),
+    "ceil": lambda a, most: log2_ceil(a) - log2_floor(most),
+    "round-up": lambda a, most: log2_ceil(a / most),
+    "round-down": lambda a, most: log2_floor(a / most),
+}
+
+
+@pytest.mark.parametrize("element", BLOCK_TYPES)
+def test_each_rule_for_scales_differs_from_every_other(element: str) -> None:
+    most = Fraction(float(ml_dtypes.finfo(BLOCK_TYPES[element]).max))
+    differs: set[tuple[str, str]] = set()
+    found = records(matching(f"/float32/{element}/rule:({'|'.join(SCALE_RULES)})/"), "mx-blocks")
+    for record in found:
+        rule = record.attributes["rule"]
+        x = np.array(record.given["x"].codes, np.uint32).view(np.float32).reshape(-1, 32)
+        for row, word in zip(x, record.results["scale"].words, strict=True):
+            largest = float(np.abs(row).max())
+            if word == "?" or not isfinite(largest):
+                continue
+            for other, power in SCALE_RULES.items():
+                code = max(power(Fraction(largest), most) + 127, 0)
+                assert other != rule or allows(word, code)
+                if not allows(word, code):
+                    differs.add((rule, other))
+    wanted = {(rule, other) for rule in SCALE_RULES for other in SCALE_RULES if rule != other}
+    assert differs == wanted
+
+
+@pytest.mark.parametrize("given", ["none", "given"])
+def test_scales_with_a_mantissa_are_those_of_fractions(given: str) -> None:
+    """The rule `nearest-even` for NVFP4: the scale is found among all values of float8e4m3fn."""
+    found = records(matching(f"float32/.*rule:nearest-even/global:{given}"), "nvfp4-blocks")
+    values = np.arange(0x7F, dtype=np.uint8).view(ml_dtypes.float8_e4m3fn).astype(np.float64)
+    ties = 0
+    for record in found:
+        x = np.array(record.given["x"].codes, np.uint32).view(np.float32).reshape(-1, 16)
+        whole = Fraction(1)
+        if given == "given":
+            whole = Fraction(value_of("float32", record.given["global"].codes[0]))
+        words = record.results["y"].words
+        for at, (row, word) in enumerate(zip(x, record.results["scale"].words, strict=True)):
+            if word == "?":
+                continue
+            quotient = Fraction(float(np.abs(row).max())) / 6 / whole
+            away = sorted(
+                (abs(Fraction(each) - quotient), code) for code, each in enumerate(values)
+            )
+            nearest = [code for distance, code in away if distance == away[0][0]]
+            ties += len(nearest) > 1
+            [code] = nearest if len(nearest) == 1 else [each for each in nearest if each % 2 == 0]
+            assert word == f"{code:02x}"
+            factor = Fraction(values[code]) * whole
+            for number, each in zip(row.tolist(), words[16 * at : 16 * at + 16], strict=True):
+                sign = 8 if np.signbit(number) else 0
+                assert each == f"{nearest_e2m1(abs(Fraction(number) / factor)) | sign:x}"
+    assert ties > 0
+
+
+def nearest_e2m1(magnitude: Fraction) -> int:
+    values = [Fraction(each) for each in (0, 0.5, 1, 1.5, 2, 3, 4, 6)]
+    return min(range(8), key=lambda code: (abs(values[code] - magnitude), code % 2))
 
 
 @pytest.mark.parametrize("element", BLOCK_TYPES)
