@@ -171,10 +171,9 @@ def _tensors(case: Case, rules: Formula) -> Iterator[dict[str, Bits]]:
     rows = [_telling(rules, *pair) for pair in pairs]
     match case.mode[FORM]:
         case "axis":
-            shape: tuple[int, ...] = (BATCH, len(pairs), CHANNEL // BATCH)
             x = np.stack([_few(row, CHANNEL).reshape(BATCH, -1) for row in rows], axis=AXIS)
             along = (1, len(pairs), 1) if ranks_kept else (len(pairs),)
-            yield {X: x.reshape(shape)} | _shaped(rules, pairs, along)
+            yield {X: x} | _shaped(rules, pairs, along)
         case "block":
             size = int(case.mode[BLOCK])
             length = 2 * size if ranks_kept else size + 1
