@@ -1,0 +1,189 @@
+"""The files of vectors: each distinct table of answers once, with all cases that it is about."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from pathlib import Path
+
+import numpy as np
+
+from conformance.extras.vectors.ieee_flags import flag_rows
+from conformance.extras.vectors.index import DecidingRule, Index, Kind, LeftOut, VectorFile
+from conformance.extras.vectors.intervals import (
+    Intervals,
+    Untold,
+    disagreements,
+    intervals_of,
+    joined,
+)
+from conformance.extras.vectors.vector_text import FORMAT, Vectors, as_c_header, as_text
+from conformance.families.cast.quick_inputs import few_inputs
+from oracles.reference.exact import Infinity, NotANumber, decode
+from oracles.reference.exact_text import exact_decimal
+from reports.suite_digest import suite_digest
+from specs import VERSION
+from specs.branches import Ruling
+from specs.cases import Case
+from specs.formats import EXHAUSTIVE_BITS, Format, format_named
+from specs.ruling import ruling
+
+IEEE = "ieee-casts"
+"""The yardstick whose conversions raise flags."""
+FLAGGED = 4096
+"""About the most inputs of a wide source whose flags are told."""
+NOT_NUMBERS = "not between numbers"
+OPEN = "open for every input"
+EXACT, KERNELS = "exact", "kernels"
+
+
+@dataclass
+class VectorFolder:
+    """A folder that is being filled with files of vectors, and the index of it.
+
+    ``limit`` is the most lines of a cast that cannot be told of every input. ``with_headers`` says
+    whether each file has a C header beside it.
+    """
+
+    folder: Path
+    limit: int
+    with_headers: bool
+    _files: dict[str, VectorFile] = field(default_factory=dict)
+    _paths: dict[str, str] = field(default_factory=dict)
+    _left_out: dict[str, list[str]] = field(default_factory=dict)
+
+    def add_cast(self, case: Case) -> None:
+        """Write what a cast may answer, and its flags, unless another case has the same."""
+        rules = ruling(case)
+        if not (rules.source.is_numeric and rules.target.is_numeric) or case.example is not None:
+            return self.leave_out(NOT_NUMBERS, case)
+        if rules.is_open:
+            return self.leave_out(OPEN, case)
+        try:
+            told = intervals_of(case, rules, self.limit)
+        except Untold as reason:
+            return self.leave_out(str(reason), case)
+        wrong = [*disagreements(told)]
+        assert not wrong, f"{case}: exact and kernels differ at {wrong[0]:#x}"
+        self._write_rows("casts", case, rules, told)
+        if case.document == IEEE:
+            self._write_rows("flags", case, rules, _flags_of(case, rules, told))
+        return None
+
+    def add_values(self, form: Format) -> None:
+        """Write the value of each code of a float format of at most eight bits."""
+        codes = range(1 << form.bits)
+        lines = [f"{code:0{form.hex_digits}x} {value_of(form, code)}" for code in codes]
+        head = f"vectors {FORMAT} values {form.name} {form.bits} {len(lines)}"
+        content = ("\n".join([head, *lines]) + "\n").encode()
+        about = VectorFile(
+            file=f"values/{form.name}.txt",
+            sha256="",
+            kind="values",
+            source=form.name,
+            source_bits=form.bits,
+            covers="all",
+            lines=len(lines),
+        )
+        self.write(about, content)
+
+    def leave_out(self, why: str, case: Case) -> None:
+        """Note that a case has no file."""
+        self._left_out.setdefault(why, []).append(case.id)
+
+    def write(self, about: VectorFile, content: bytes) -> None:
+        """Write a file's content, and enter the file into the index."""
+        path = self.folder / about.file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        digest = sha256(content).hexdigest()
+        self._files[about.file] = about.model_copy(update={"sha256": digest})
+
+    def index(self) -> Index:
+        """Return the index of all files written so far."""
+        left_out = [LeftOut(why=why, cases=cases) for why, cases in sorted(self._left_out.items())]
+        files = [self._files[name] for name in sorted(self._files)]
+        return Index(
+            vectors=FORMAT, castigate=VERSION, suite=suite_digest(), files=files, left_out=left_out
+        )
+
+    def _write_rows(self, kind: Kind, case: Case, rules: Ruling, told: Intervals) -> None:
+        answer = ("flags", 8) if kind == "flags" else (rules.target.name, rules.target.bits)
+        pair = f"{rules.source.name} {rules.target.name}"
+        key = sha256(f"{kind} {pair} {told.is_whole}".encode() + told.rows.tobytes()).hexdigest()
+        if (written := self._paths.get(key)) is not None:
+            self._files[written].cases.append(case.id)
+            return
+        path = self._paths[key] = f"{kind}/{path_of(case)}.txt"
+        notes = [f"by {case.id}, castigate {VERSION}"]
+        if kind == "flags":
+            notes.append(f"of {pair}: 1 inexact, 2 underflow, 4 overflow, 8 by zero, 16 invalid")
+        open_inputs = told.open_inputs() if kind == "casts" else 0
+        if open_inputs:
+            notes.append(f"open, so that any answer is right: {open_inputs:,} inputs")
+        vectors = Vectors(rules.source, answer, told.rows, told.is_whole, notes)
+        about = VectorFile(
+            file=path,
+            sha256="",
+            kind=kind,
+            source=rules.source.name,
+            source_bits=rules.source.bits,
+            target=rules.target.name,
+            target_bits=answer[1],
+            covers="all" if told.is_whole else "some",
+            lines=told.rows.size,
+            open=open_inputs,
+            cases=[case.id],
+            rules=_deciding_rules(rules) if kind == "casts" else [],
+            agreed=[EXACT, KERNELS] if kind == "casts" else [EXACT],
+        )
+        self.write(about, as_text(vectors))
+        if self.with_headers:
+            header = (self.folder / path).with_suffix(".h")
+            header.write_bytes(as_c_header(vectors, re.sub(r"\W", "_", path_of(case))))
+
+
+def path_of(case: Case) -> str:
+    """Return a path for the file of a case: document and version, the dtypes, and the mode."""
+    mode = "_".join(f"{name}-{value}" for name, value in case.modes) or "cast"
+    return f"{case.document}-{case.version}/{case.source}/{case.target}/{mode}"
+
+
+def _deciding_rules(rules: Ruling) -> list[DecidingRule]:
+    named = dict.fromkeys((branch.rule, branch.level) for branch in rules.branches)
+    return [DecidingRule(rule=rule, level=level) for rule, level in named]
+
+
+def _flags_of(case: Case, rules: Ruling, told: Intervals) -> Intervals:
+    """Return the flags of every input of a source of up to 16 bits, and of some of a wider one."""
+    source, target = rules.source, rules.target
+    is_whole = source.bits <= EXHAUSTIVE_BITS
+    inputs = (
+        np.arange(1 << source.bits, dtype=np.uint64)
+        if is_whole
+        else few_inputs(case, rules, FLAGGED).astype(np.uint64)
+    )
+    rows = flag_rows(source, target, rules.rounding, inputs)
+    return replace(told, rows=joined(rows, 0xFF), is_whole=is_whole)
+
+
+def value_of(form: Format, code: int) -> str:
+    """Return the value of a code as an exact decimal number, `inf` or `nan`, with its sign."""
+    match decode(form, code):
+        case NotANumber():
+            return "nan"
+        case Infinity(sign=sign):
+            return "-inf" if sign else "inf"
+        case number:
+            decimal = exact_decimal(number.significand, number.exponent)
+            return f"-{decimal}" if number.sign else decimal
+
+
+def small_formats(cases: Iterable[Case]) -> Iterator[Format]:
+    """Yield each float format of at most eight bits that a case has, in the order of names."""
+    names = {name for case in cases for name in (case.source, case.target)}
+    for form in map(format_named, sorted(names)):
+        if form.kind == "float" and form.bits <= 8:
+            yield form

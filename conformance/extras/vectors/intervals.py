@@ -1,0 +1,251 @@
+"""A cast as intervals: ranges of source patterns, each with what may come out.
+
+A row says of the inputs ``lo`` to ``hi`` that an answer is allowed if ``first <= ((answer - (x -
+lo) * step) & mask) <= last``, all modulo ``2**64``. This one form says all that a ruling of numbers
+can:
+
+- one code for all inputs of the interval: ``first == last``, with a mask of all ones
+- several neighboring codes, such as the largest value and infinity: ``first < last``
+- NaN of either sign: a mask without the sign bit
+- an exact cast to a wider format, or low bits: codes that rise by ``step`` from input to input
+- an open input: all codes
+
+So casts to targets of up to 16 bits, and exact ones to any target, are told of *every* input in
+some ten thousand rows. A cast that rounds to 32 or 64 bits has too many answers. Of it, the
+stretches of a staircase that need few rows are whole, and the others are sampled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from conformance.families.cast.quick_inputs import few_inputs, inputs_of
+from oracles.reference import expect_by_kernels
+from oracles.reference.breakpoints import distinct
+from oracles.reference.expect_by_staircase import locate_steps
+from oracles.reference.expectations import Expected
+from oracles.reference.staircase import Staircase, staircase
+from specs.branches import Branch, Ruling
+from specs.cases import Case
+from specs.formats import Format
+from specs.outcomes import Anything, Either, Exactly, Nan, Rejected
+
+FIELDS = ("lo", "hi", "first", "last", "mask", "step")
+ROW = np.dtype([(name, np.uint64) for name in FIELDS])
+Rows = NDArray[np.void]
+Words = NDArray[np.uint64]
+MOST_INTERVALS = 1 << 17
+"""The most rows of a cast of which every input is told: casts to 16 bits have at most that many."""
+
+
+class Untold(Exception):
+    """A ruling that no rows can tell; its text says why."""
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """The rows of a ruling, in the order of inputs; ``is_whole`` if these are all inputs."""
+
+    ruling: Ruling
+    rows: Rows
+    is_whole: bool
+
+    def open_inputs(self) -> int:
+        """Return how many inputs the rows leave open."""
+        everything = np.uint64(self.ruling.target.mask)
+        is_open = self.rows["last"] - self.rows["first"] == everything
+        spans = self.rows["hi"][is_open] - self.rows["lo"][is_open]
+        return sum(map(int, spans)) + int(is_open.sum())
+
+
+def intervals_of(case: Case, ruling: Ruling, limit: int) -> Intervals:
+    """Return the rows of a ruling between numbers, computed by ``exact`` alone.
+
+    They tell of every input if that takes at most ``MOST_INTERVALS`` rows. Otherwise there are at
+    most about ``limit``. Raise Untold if some inputs must be refused, or the answers have no row.
+    """
+    if ruling.refused_branches:
+        raise Untold("some inputs must be refused")
+    stairs = staircase(ruling)
+    sizes = _sizes(stairs)
+    if int(sizes.sum()) <= MOST_INTERVALS:
+        return Intervals(ruling, joined(_rows_of(stairs, sizes > 0), ruling.target.mask), True)
+    cheapest = np.argsort(sizes, kind="stable")
+    whole = np.zeros(sizes.size, bool)
+    whole[cheapest[np.cumsum(sizes[cheapest].astype(float)) <= limit / 4]] = True
+    rows = joined(_rows_of(stairs, whole), ruling.target.mask)
+    inputs = _telling(case, ruling, limit - rows.size)
+    number = np.searchsorted(stairs.stretches["first"], inputs, "right") - 1
+    rows = np.concatenate([rows, _points(stairs, inputs[~whole[number]])])
+    return Intervals(ruling, rows[np.argsort(rows["lo"], kind="stable")], False)
+
+
+def _telling(case: Case, ruling: Ruling, most: int) -> Words:
+    """Return at most about ``most`` inputs: specials, some breakpoints, and of the quick tier."""
+    few = few_inputs(case, ruling, most // 2).astype(np.uint64)
+    more = inputs_of(case, ruling, 0, 0).astype(np.uint64)
+    room = max(most - few.size, 0)
+    if more.size > room:
+        more = more[np.linspace(0, more.size - 1, room).astype(np.intp)]
+    return distinct(np.concatenate([few, more]))
+
+
+def _sizes(stairs: Staircase) -> Words:
+    """Return how many rows each stretch takes: one, or as many as its periods have steps."""
+    each = stairs.stretches
+    periods = ((each["last"] - each["first"]) >> each["shift"]) + np.uint64(1)
+    steps = (each["end"] - each["begin"]).astype(np.uint64)
+    sizes: Words = np.where(_is_even(stairs), np.uint64(1), periods * steps)
+    return sizes
+
+
+def _is_even(stairs: Staircase) -> NDArray[np.bool_]:
+    """Return which stretches are one row: answers are constant, or rise from input to input."""
+    each = stairs.stretches
+    rises = (stairs.column("rise") | stairs.column("other_rise"))[each["begin"]]
+    even: NDArray[np.bool_] = (each["end"] - each["begin"] == 1) & (
+        (each["shift"] == 0) | (rises == 0)
+    )
+    return even
+
+
+def joined(rows: Rows, mask: int) -> Rows:
+    """Return rows with neighbors that say the same as one; ``mask`` has all bits of an answer."""
+    if not rows.size:
+        return rows
+    before, after = rows[:-1], rows[1:]
+    goes_on = after["lo"] == before["hi"] + np.uint64(1)
+    for name in ("mask", "step"):
+        goes_on &= after[name] == before[name]
+    for name in ("first", "last"):
+        risen = before[name] + (after["lo"] - before["lo"]) * before["step"]
+        goes_on &= after[name] == risen & np.uint64(mask)
+    starts = np.flatnonzero(np.append(True, ~goes_on))
+    joined = rows[starts]
+    joined["hi"] = rows["hi"][np.append(starts[1:], rows.size) - 1]
+    return joined
+
+
+def _rows_of(stairs: Staircase, whole: NDArray[np.bool_]) -> Rows:
+    """Return the rows of the stretches in ``whole``."""
+    even = _is_even(stairs)
+    one = stairs.stretches[whole & even]
+    rows = _told(stairs, one["begin"], np.zeros(one.size, np.uint64), one["first"], one["last"])
+    rows["step"] = stairs.column("rise")[one["begin"]]
+    others = (_steps_of(stairs, number) for number in np.flatnonzero(whole & ~even).tolist())
+    rows = np.concatenate([rows, *others])
+    return rows[np.argsort(rows["lo"], kind="stable")]
+
+
+def _steps_of(stairs: Staircase, number: int) -> Rows:
+    """Return the rows of one stretch: of each of its periods, a row for each step."""
+    stretch, offsets = stairs.stretches[number], stairs.steps_of(number)["offset"]
+    first, last, shift = stretch["first"], stretch["last"], stretch["shift"]
+    counted = np.arange(int((last - first) >> shift) + 1, dtype=np.uint64)[:, np.newaxis]
+    lo = first + (counted << shift) + offsets
+    is_inside = (lo >= first) & (lo <= last)
+    which = np.broadcast_to(np.arange(offsets.size), lo.shape)[is_inside]
+    times = np.broadcast_to(counted, lo.shape)[is_inside]
+    lo = lo[is_inside]
+    more = np.append(offsets[1:], np.uint64(1) << shift) - offsets - np.uint64(1)
+    hi = lo + np.minimum(more[which], last - lo)
+    return _told(stairs, int(stretch["begin"]) + which, times, lo, hi)
+
+
+def _points(stairs: Staircase, inputs: Words) -> Rows:
+    """Return a row for each input; the inputs rise."""
+    steps, periods = locate_steps(stairs, inputs)
+    return _told(stairs, steps, periods, inputs, inputs)
+
+
+def _told(stairs: Staircase, which: NDArray[np.intp], times: Words, lo: Words, hi: Words) -> Rows:
+    """Return rows that allow what steps do after some periods, each from ``lo`` to ``hi``."""
+    rows = np.zeros(lo.size, ROW)
+    rows["lo"], rows["hi"] = lo, hi
+    target = stairs.ruling.target
+    mask = np.uint64(target.mask)
+    codes, others = (
+        (stairs.column(low)[which] + times * stairs.column(rise)[which]) & mask
+        for low, rise in (("low", "rise"), ("other_low", "other_rise"))
+    )
+    branch_indices = stairs.column("branch_index")[which]
+    for index, branch in enumerate(stairs.ruling.branches):
+        here = branch_indices == index
+        if here.any():
+            answers = _constant(branch, target)
+            if answers is None:
+                answers = _pair(codes[here], others[here], mask)
+            for name, column in zip(("first", "last", "mask"), answers, strict=True):
+                rows[name][here] = column
+    return rows
+
+
+Told = tuple[int | Words, int | Words, int | Words]
+"""The fields ``first``, ``last`` and ``mask`` of rows."""
+
+
+def _constant(branch: Branch, target: Format) -> Told | None:
+    """Return what a branch allows for every input; None if that depends on the input."""
+    match branch.outcome:
+        case Anything():
+            return 0, target.mask, target.mask
+        case Nan(sign=sign):
+            one, *other = target.nans(sign)
+            return one[0], one[-1], target.mask ^ target.sign_bit if other else target.mask
+        case Exactly(code=code):
+            return code, code, target.mask
+        case Either(options=options):
+            codes = [each.code for each in options if isinstance(each, Exactly)]
+            if len(codes) == len(options):
+                low, high = (np.array([end], np.uint64) for end in (codes[0], codes[-1]))
+                return _pair(low, high, np.uint64(target.mask))
+        case Rejected():
+            raise Untold("some inputs must be refused")
+    return None
+
+
+def _pair(codes: Words, others: Words, mask: np.uint64) -> Told:
+    """Return rows that allow either of two codes; raise Untold if these are too far apart."""
+    low, high = np.minimum(codes, others), np.maximum(codes, others)
+    differ = codes ^ others
+    one_bit = (differ & (differ - np.uint64(1))) == 0
+    next_to = high - low <= np.uint64(1)
+    if not (one_bit | next_to).all():
+        raise Untold("the two answers allowed are neither neighbors nor one bit apart")
+    masks = np.where(next_to, mask, mask ^ differ)
+    return low, np.where(next_to, high, low), masks
+
+
+def disagreements(told: Intervals) -> Iterator[int]:
+    """Yield the inputs at ends of intervals of which the kernels say otherwise.
+
+    The kernels share neither code nor method with ``exact``, which made the rows. Where they allow
+    two codes, each must be allowed; of NaN and open inputs the branch is compared.
+    """
+    for end in ("lo", "hi"):
+        inputs = told.rows[end].astype(told.ruling.source.storage)
+        expected = expect_by_kernels.expect(told.ruling, inputs)
+        yield from inputs[_differs(told, expected, told.rows[end])].tolist()
+
+
+def _differs(told: Intervals, expected: Expected, inputs: Words) -> NDArray[np.bool_]:
+    rows, target = told.rows, told.ruling.target
+    differs = np.zeros(rows.size, bool)
+    for index, branch in enumerate(told.ruling.branches):
+        here = expected.branch_indices == index
+        constant = _constant(branch, target)
+        if constant is not None:
+            for name, value in zip(("first", "last", "mask"), constant, strict=True):
+                differs |= here & (rows[name] != np.asarray(value, np.uint64))
+            continue
+        for codes in (expected.codes, expected.others):
+            fallen = codes.astype(np.uint64) - (inputs - rows["lo"]) * rows["step"]
+            answers = fallen & rows["mask"]
+            differs |= here & ((answers < rows["first"]) | (answers > rows["last"]))
+        one = (expected.codes == expected.others) & (rows["first"] != rows["last"])
+        differs |= here & (one | (rows["last"] - rows["first"] > np.uint64(1)))
+    return differs
