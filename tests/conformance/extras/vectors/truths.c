@@ -2,8 +2,8 @@
    mistake with the exporter or the harnesses.
 
    FROM and TO are C types of the bits of the source and the target, and CONVERT(value) the truth:
-   the compiler's cast, an instruction, or `given`, a function that the caller sets. With FLAGS,
-   the answer is the byte of flags that the conversion raises. */
+   the compiler's cast, an instruction, or `given`, a function that the caller sets. With FLAGS, the
+   answer is the byte of flags that the conversion raises, in the processor or where `raised` points. */
 
 #include <fenv.h>
 #include <immintrin.h>
@@ -12,6 +12,7 @@
 #include <string.h>
 
 TO (*given)(FROM);
+uint8_t *raised;
 uint64_t asked, wrong, first_wrong;
 
 static uint64_t answer(uint64_t pattern) {
@@ -21,11 +22,13 @@ static uint64_t answer(uint64_t pattern) {
   value = bits;
 #ifdef FLAGS
   feclearexcept(FE_ALL_EXCEPT);
+  if (raised) *raised = 0;
   volatile TO ignored = CONVERT(value);
   (void)ignored;
-  int raised = fetestexcept(FE_ALL_EXCEPT);
-  return !!(raised & FE_INEXACT) | !!(raised & FE_UNDERFLOW) << 1 | !!(raised & FE_OVERFLOW) << 2 |
-         !!(raised & FE_INVALID) << 4;
+  if (raised) return *raised;
+  int found = fetestexcept(FE_ALL_EXCEPT);
+  return !!(found & FE_INEXACT) | !!(found & FE_UNDERFLOW) << 1 | !!(found & FE_OVERFLOW) << 2 |
+         !!(found & FE_INVALID) << 4;
 #else
   TO converted = CONVERT(value);
   uint64_t result = 0;
