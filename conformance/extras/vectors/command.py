@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from conformance.commands.options import pair_named, parse_local_folder
+from conformance.commands.options import JobsOption, pair_named, parse_local_folder
 from conformance.extras.vectors.files import VectorFolder, small_formats
 from conformance.extras.vectors.index import INDEX, SCHEMA, Index
 from reports.gate.canonical_json import canonical_bytes
@@ -59,6 +60,7 @@ def export_vectors(
     with_headers: Annotated[
         bool, typer.Option("--c-headers", help="Write a C header beside each file.")
     ] = False,
+    jobs: JobsOption = None,
 ) -> None:
     """Write what casts may answer as text files, and an index of them.
 
@@ -70,7 +72,13 @@ def export_vectors(
         raise CastigateError(f"{to} is not empty; give a new folder as --to")
     try:
         with filled_at_once(to) as folder:
-            index = write_vectors(folder, cases, limit, with_headers=with_headers)
+            index = write_vectors(
+                folder,
+                cases,
+                limit,
+                jobs or len(os.sched_getaffinity(0)),
+                with_headers=with_headers,
+            )
     except OSError as error:
         raise CastigateError(f"cannot write {to}: {error.strerror}; give another --to") from None
     whole = sum(each.covers == "all" for each in index.files)
@@ -85,12 +93,11 @@ def export_vectors(
 
 
 def write_vectors(
-    folder: Path, cases: Collection[Case], limit: int, *, with_headers: bool
+    folder: Path, cases: Collection[Case], limit: int, jobs: int, *, with_headers: bool
 ) -> Index:
     """Write the files of cases and their index into an empty folder; return the index."""
     vectors = VectorFolder(folder, limit, with_headers)
-    for case in cases:
-        vectors.add_cast(case)
+    vectors.add_casts(cases, jobs)
     for form in small_formats(cases):
         vectors.add_values(form)
     index = vectors.index()

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
 from hashlib import sha256
+from multiprocessing import get_context
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,6 +18,7 @@ from conformance.extras.vectors.ieee_flags import flag_rows
 from conformance.extras.vectors.index import DecidingRule, Index, Kind, LeftOut, VectorFile
 from conformance.extras.vectors.intervals import (
     Intervals,
+    Rows,
     Untold,
     disagreements,
     intervals_of,
@@ -54,23 +59,30 @@ class VectorFolder:
     _paths: dict[str, str] = field(default_factory=dict)
     _left_out: dict[str, list[str]] = field(default_factory=dict)
 
-    def add_cast(self, case: Case) -> None:
-        """Write what a cast may answer, and its flags, unless another case has the same."""
-        rules = ruling(case)
-        if not (rules.source.is_numeric and rules.target.is_numeric) or case.example is not None:
-            return self.leave_out(NOT_NUMBERS, case)
-        if rules.is_open:
-            return self.leave_out(OPEN, case)
-        try:
-            told = intervals_of(case, rules, self.limit)
-        except Untold as reason:
-            return self.leave_out(str(reason), case)
-        wrong = [*disagreements(told)]
-        assert not wrong, f"{case}: exact and kernels differ at {wrong[0]:#x}"
-        self._write_rows("casts", case, rules, told)
-        if case.document == IEEE:
-            self._write_rows("flags", case, rules, _flags_of(case, rules, told))
-        return None
+    def add_casts(self, cases: Iterable[Case], jobs: int) -> None:
+        """Write what casts may answer, and their flags; those that answer alike share a file.
+
+        If there are many, they are computed by ``jobs`` processes; the files do not depend on it.
+        """
+        alike: dict[Hashable, list[Case]] = {}
+        for case in sorted(cases, key=lambda case: (case.source, case.target)):
+            rules = ruling(case)
+            if not (rules.source.is_numeric and rules.target.is_numeric) or case.example:
+                self.leave_out(NOT_NUMBERS, case)
+            elif rules.is_open:
+                self.leave_out(OPEN, case)
+            else:
+                is_flagged = case.document == IEEE
+                alike.setdefault((rules.meaning, is_flagged), []).append(case)
+        groups = [*alike.values()]
+        for told, group in zip(_tell(groups, self.limit, jobs), groups, strict=True):
+            if isinstance(told, str):
+                for case in group:
+                    self.leave_out(told, case)
+                continue
+            self._write_rows("casts", group, told.answers)
+            if told.flags is not None:
+                self._write_rows("flags", group, told.flags)
 
     def add_values(self, form: Format) -> None:
         """Write the value of each code of a float format of at most eight bits."""
@@ -109,21 +121,25 @@ class VectorFolder:
             vectors=FORMAT, castigate=VERSION, suite=suite_digest(), files=files, left_out=left_out
         )
 
-    def _write_rows(self, kind: Kind, case: Case, rules: Ruling, told: Intervals) -> None:
+    def _write_rows(self, kind: Kind, cases: Sequence[Case], table: Table) -> None:
+        """Write a table of cases, or add them to the file that has the same."""
+        case, rules = cases[0], ruling(cases[0])
         answer = ("flags", 8) if kind == "flags" else (rules.target.name, rules.target.bits)
         pair = f"{rules.source.name} {rules.target.name}"
-        key = sha256(f"{kind} {pair} {told.is_whole}".encode() + told.rows.tobytes()).hexdigest()
+        content = f"{kind} {pair} {table.is_whole}".encode() + table.rows.tobytes()
+        key = sha256(content).hexdigest()
         if (written := self._paths.get(key)) is not None:
-            self._files[written].cases.append(case.id)
+            self._files[written].cases.extend(each.id for each in cases)
             return
         path = self._paths[key] = f"{kind}/{path_of(case)}.txt"
         notes = [f"by {case.id}, castigate {VERSION}"]
         if kind == "flags":
             notes.append(f"of {pair}: 1 inexact, 2 underflow, 4 overflow, 8 by zero, 16 invalid")
+        told = Intervals(rules, *table)
         open_inputs = told.open_inputs() if kind == "casts" else 0
         if open_inputs:
             notes.append(f"open, so that any answer is right: {open_inputs:,} inputs")
-        vectors = Vectors(rules.source, answer, told.rows, told.is_whole, notes)
+        vectors = Vectors(rules.source, answer, *table, notes)
         about = VectorFile(
             file=path,
             sha256="",
@@ -132,10 +148,10 @@ class VectorFolder:
             source_bits=rules.source.bits,
             target=rules.target.name,
             target_bits=answer[1],
-            covers="all" if told.is_whole else "some",
-            lines=told.rows.size,
+            covers="all" if table.is_whole else "some",
+            lines=table.rows.size,
             open=open_inputs,
-            cases=[case.id],
+            cases=[each.id for each in cases],
             rules=_deciding_rules(rules) if kind == "casts" else [],
             agreed=[EXACT, KERNELS] if kind == "casts" else [EXACT],
         )
@@ -143,6 +159,51 @@ class VectorFolder:
         if self.with_headers:
             header = (self.folder / path).with_suffix(".h")
             header.write_bytes(as_c_header(vectors, re.sub(r"\W", "_", path_of(case))))
+
+
+class Table(NamedTuple):
+    """Rows, and whether they tell of every input."""
+
+    rows: Rows
+    is_whole: bool
+
+
+class Told(NamedTuple):
+    """The answers of a cast, and its flags if these are defined."""
+
+    answers: Table
+    flags: Table | None = None
+
+
+MANY = 32
+"""So many casts are computed by several processes, which take seconds to start."""
+
+
+def _tell(groups: Sequence[Sequence[Case]], limit: int, jobs: int) -> Iterator[Told | str]:
+    """Yield for the first case of each group what it may answer, or why that cannot be told."""
+    firsts = [group[0] for group in groups]
+    tell = partial(tell_cast, limit=limit)
+    if jobs == 1 or len(firsts) < MANY:
+        yield from map(tell, firsts)
+        return
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        yield from pool.map(tell, firsts, chunksize=8)
+
+
+def tell_cast(case: Case, limit: int) -> Told | str:
+    """Return what a cast may answer, and its flags; the reason if that cannot be told.
+
+    The kernels must agree with the definition on both ends of each row.
+    """
+    rules = ruling(case)
+    try:
+        told = intervals_of(case, rules, limit)
+    except Untold as reason:
+        return str(reason)
+    wrong = [*disagreements(told)]
+    assert not wrong, f"{case}: exact and kernels differ at {wrong[0]:#x}"
+    answers = Table(told.rows, told.is_whole)
+    return Told(answers, _flags_of(case, rules) if case.document == IEEE else None)
 
 
 def path_of(case: Case) -> str:
@@ -156,7 +217,7 @@ def _deciding_rules(rules: Ruling) -> list[DecidingRule]:
     return [DecidingRule(rule=rule, level=level) for rule, level in named]
 
 
-def _flags_of(case: Case, rules: Ruling, told: Intervals) -> Intervals:
+def _flags_of(case: Case, rules: Ruling) -> Table:
     """Return the flags of every input of a source of up to 16 bits, and of some of a wider one."""
     source, target = rules.source, rules.target
     is_whole = source.bits <= EXHAUSTIVE_BITS
@@ -165,8 +226,7 @@ def _flags_of(case: Case, rules: Ruling, told: Intervals) -> Intervals:
         if is_whole
         else few_inputs(case, rules, FLAGGED).astype(np.uint64)
     )
-    rows = flag_rows(source, target, rules.rounding, inputs)
-    return replace(told, rows=joined(rows, 0xFF), is_whole=is_whole)
+    return Table(joined(flag_rows(source, target, rules.rounding, inputs), 0xFF), is_whole)
 
 
 def value_of(form: Format, code: int) -> str:

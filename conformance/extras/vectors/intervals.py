@@ -85,13 +85,17 @@ def intervals_of(case: Case, ruling: Ruling, limit: int) -> Intervals:
 
 
 def _telling(case: Case, ruling: Ruling, most: int) -> Words:
-    """Return at most about ``most`` inputs: specials, some breakpoints, and of the quick tier."""
-    few = few_inputs(case, ruling, most // 2).astype(np.uint64)
-    more = inputs_of(case, ruling, 0, 0).astype(np.uint64)
-    room = max(most - few.size, 0)
-    if more.size > room:
-        more = more[np.linspace(0, more.size - 1, room).astype(np.intp)]
+    """Return at most ``most`` inputs: specials, some breakpoints, and others of the quick tier."""
+    few = _thinned(few_inputs(case, ruling, most // 2).astype(np.uint64), most)
+    more = _thinned(inputs_of(case, ruling, 0, 0).astype(np.uint64), most - few.size)
     return distinct(np.concatenate([few, more]))
+
+
+def _thinned(inputs: Words, most: int) -> Words:
+    """Return at most ``most`` inputs, evenly chosen."""
+    if inputs.size <= most:
+        return inputs
+    return inputs[np.linspace(0, inputs.size - 1, most).astype(np.intp)]
 
 
 def _sizes(stairs: Staircase) -> Words:
@@ -114,20 +118,42 @@ def _is_even(stairs: Staircase) -> NDArray[np.bool_]:
 
 
 def joined(rows: Rows, mask: int) -> Rows:
-    """Return rows with neighbors that say the same as one; ``mask`` has all bits of an answer."""
+    """Return rows with neighbors that say the same as one; ``mask`` has all bits of an answer.
+
+    A row of one input takes the step of a row beside it, if it can go on so.
+    """
     if not rows.size:
         return rows
     before, after = rows[:-1], rows[1:]
-    goes_on = after["lo"] == before["hi"] + np.uint64(1)
-    for name in ("mask", "step"):
-        goes_on &= after[name] == before[name]
-    for name in ("first", "last"):
-        risen = before[name] + (after["lo"] - before["lo"]) * before["step"]
-        goes_on &= after[name] == risen & np.uint64(mask)
+    while _lend_step(before, after, after, before, mask):
+        pass
+    while _lend_step(before, after, before, after, mask):
+        pass
+    goes_on = (before["step"] == after["step"]) & _goes_on(before, after, before["step"], mask)
     starts = np.flatnonzero(np.append(True, ~goes_on))
-    joined = rows[starts]
-    joined["hi"] = rows["hi"][np.append(starts[1:], rows.size) - 1]
-    return joined
+    found = rows[starts]
+    found["hi"] = rows["hi"][np.append(starts[1:], rows.size) - 1]
+    return found
+
+
+def _lend_step(before: Rows, after: Rows, lender: Rows, lone: Rows, mask: int) -> bool:
+    """Give rows of one input in ``lone`` the steps of those in ``lender``; return if any got one.
+
+    Both are ``before`` and ``after``, in one order or the other.
+    """
+    lent = (lone["lo"] == lone["hi"]) & (lone["step"] == 0) & (lender["step"] != 0)
+    lent &= _goes_on(before, after, lender["step"], mask)
+    lone["step"][lent] = lender["step"][lent]
+    return bool(lent.any())
+
+
+def _goes_on(before: Rows, after: Rows, step: Words, mask: int) -> NDArray[np.bool_]:
+    """Return which rows say with a step of ``step`` what the rows after them begin with."""
+    same = (after["lo"] == before["hi"] + np.uint64(1)) & (after["mask"] == before["mask"])
+    for name in ("first", "last"):
+        risen = before[name] + (after["lo"] - before["lo"]) * step
+        same &= after[name] == risen & np.uint64(mask)
+    return np.asarray(same, bool)
 
 
 def _rows_of(stairs: Staircase, whole: NDArray[np.bool_]) -> Rows:
