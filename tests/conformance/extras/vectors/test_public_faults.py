@@ -94,7 +94,7 @@ class Vectors:
         self.folder.mkdir()
         documents = dict.fromkeys(words_of(name).document for name in NAMES)
         cases = [case for case in selected_cases(documents, ()) if case.id in NAMES]
-        self.index: Index = write_vectors(self.folder, cases, LIMIT, with_headers=False)
+        self.index: Index = write_vectors(self.folder, cases, LIMIT, 1, with_headers=False)
         self.harness = folder / "check"
         flags = ["-O2", "-Wall", "-Wextra", "-Werror", "-Wno-unused", f"-I{FOLDER}"]
         subprocess.run(["gcc", *flags, "-o", self.harness, HARNESS], check=True)

@@ -79,7 +79,7 @@ PAIRS = (NARROWED, WIDENED, FROM_64, INTEGERS)
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[Pair, Path]:
     folder = tmp_path_factory.mktemp("vectors")
     told = [(each.source, each.target) for each in pairs(" ".join(PAIRS), NEAREST)]
-    index = write_vectors(folder, selected_cases([DOCUMENT], told), LIMIT, with_headers=False)
+    index = write_vectors(folder, selected_cases([DOCUMENT], told), LIMIT, 1, with_headers=False)
     found = {}
     for each in index.files:
         for case in each.cases:
