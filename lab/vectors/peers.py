@@ -56,9 +56,10 @@ def _compare_file(path: Path, about: VectorFile, peer: Truth, found: Comparison)
     for end in (0, 1):
         inputs = rows[:, end].astype(rules.source.storage)
         answers = peer.answer(question, inputs)
-        fallen = answers.codes.astype(np.uint64) - (rows[:, end] - rows[:, 0]) * rows[:, 5]
-        rest = fallen & rows[:, 4]
-        differs = answers.known & ((rest < rows[:, 2]) | (rest > rows[:, 3]))
+        codes = answers.codes.astype(np.uint64)
+        rest = (codes - (rows[:, end] - rows[:, 0]) * rows[:, 5]) & rows[:, 4]
+        is_other = (rows[:, 7] != 0) & (codes == rows[:, 6])
+        differs = answers.known & ((rest < rows[:, 2]) | (rest > rows[:, 3])) & ~is_other
         found.answers += int(answers.known.sum())
         if not differs.any():
             continue
@@ -83,11 +84,15 @@ def case_of(case_id: str) -> Case:
 
 
 def rows_of(path: Path, bits: int) -> Words:
-    """Read a file of vectors: six numbers for each line, lo, hi, first, last, mask and step."""
+    """Read a file of vectors: eight numbers for each line.
+
+    These are lo, hi, first, last, mask, step, other, and whether the line has that.
+    """
     every = (1 << bits) - 1
     rows = []
     for line in path.read_text().splitlines()[1:]:
         if not line.startswith("#"):
             lo, hi, first, *more = (int(word, 16) for word in line.split())
-            rows.append((lo, hi, first, *more, *(first, every, 0)[len(more) :]))
+            usual = (first, every, 0, 0)
+            rows.append((lo, hi, first, *more, *usual[len(more) :], len(more) == len(usual)))
     return np.array(rows, np.uint64)

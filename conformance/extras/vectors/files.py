@@ -41,6 +41,7 @@ FLAGGED = 4096
 """About the most inputs of a wide source whose flags are told."""
 NOT_NUMBERS = "not between numbers"
 OPEN = "open for every input"
+REFUSED = "to be refused for every input"
 EXACT, KERNELS = "exact", "kernels"
 
 
@@ -69,8 +70,8 @@ class VectorFolder:
             rules = ruling(case)
             if not (rules.source.is_numeric and rules.target.is_numeric) or case.example:
                 self.leave_out(NOT_NUMBERS, case)
-            elif rules.is_open:
-                self.leave_out(OPEN, case)
+            elif rules.is_open or rules.is_rejection:
+                self.leave_out(OPEN if rules.is_open else REFUSED, case)
             else:
                 is_flagged = case.document == IEEE
                 alike.setdefault((rules.meaning, is_flagged), []).append(case)
@@ -139,6 +140,9 @@ class VectorFolder:
         open_inputs = told.open_inputs() if kind == "casts" else 0
         if open_inputs:
             notes.append(f"open, so that any answer is right: {open_inputs:,} inputs")
+        refuses = kind == "casts" and rules.refuses_some
+        if refuses:
+            notes.append("some inputs must be refused; they stand as open")
         vectors = Vectors(rules.source, answer, *table, notes)
         about = VectorFile(
             file=path,
@@ -151,6 +155,7 @@ class VectorFolder:
             covers="all" if table.is_whole else "some",
             lines=table.rows.size,
             open=open_inputs,
+            refuses=refuses,
             cases=[each.id for each in cases],
             rules=_deciding_rules(rules) if kind == "casts" else [],
             agreed=[EXACT, KERNELS] if kind == "casts" else [EXACT],

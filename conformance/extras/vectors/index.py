@@ -30,7 +30,8 @@ class VectorFile(Strict):
     """One file: its content's digest, and what it tells.
 
     ``cases`` are all that have these answers; ``rules`` are those of the first. ``covers`` is `all`
-    if the file tells of every input, and ``open`` how many of these the document leaves open.
+    if the file tells of every input, and ``open`` how many of these any answer is right for:
+    those that the document leaves open, and, if it ``refuses`` some, those that must be refused.
     ``agreed`` names the references that were computed independently and agree on every line.
     """
 
@@ -44,6 +45,7 @@ class VectorFile(Strict):
     covers: Literal["all", "some"] = "some"
     lines: int = 0
     open: int = 0
+    refuses: bool = False
     cases: list[str] = Field(default_factory=list)
     rules: list[DecidingRule] = Field(default_factory=list)
     agreed: list[str] = Field(default_factory=list)

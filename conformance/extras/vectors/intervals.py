@@ -1,14 +1,15 @@
 """A cast as intervals: ranges of source patterns, each with what may come out.
 
 A row says of the inputs ``lo`` to ``hi`` that an answer is allowed if ``first <= ((answer - (x -
-lo) * step) & mask) <= last``, all modulo ``2**64``. This one form says all that a ruling of numbers
-can:
+lo) * step) & mask) <= last``, all modulo ``2**64``, or if ``either`` is 1 and it is ``other``. This
+one form says all that a ruling of numbers can:
 
 - one code for all inputs of the interval: ``first == last``, with a mask of all ones
 - several neighboring codes, such as the largest value and infinity: ``first < last``
+- two codes apart, such as what wraps around and what saturates: the second one is ``other``
 - NaN of either sign: a mask without the sign bit
 - an exact cast to a wider format, or low bits: codes that rise by ``step`` from input to input
-- an open input: all codes
+- an open input: all codes; so stands an input that must be refused, because a code cannot be wrong
 
 So casts to targets of up to 16 bits, and exact ones to any target, are told of *every* input in
 some ten thousand rows. A cast that rounds to 32 or 64 bits has too many answers. Of it, the
@@ -19,6 +20,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,13 +31,13 @@ from oracles.reference import expect_by_kernels
 from oracles.reference.breakpoints import distinct
 from oracles.reference.expect_by_staircase import locate_steps
 from oracles.reference.expectations import Expected
-from oracles.reference.staircase import Staircase, staircase
-from specs.branches import Branch, Ruling
+from oracles.reference.staircase import BOUNDS, Staircase, staircase
+from specs.branches import Ruling
 from specs.cases import Case
 from specs.formats import Format
-from specs.outcomes import Anything, Either, Exactly, Nan, Rejected
+from specs.outcomes import Anything, Either, Exactly, Nan, Outcome, Rejected
 
-FIELDS = ("lo", "hi", "first", "last", "mask", "step")
+FIELDS = ("lo", "hi", "first", "last", "mask", "step", "other", "either")
 ROW = np.dtype([(name, np.uint64) for name in FIELDS])
 Rows = NDArray[np.void]
 Words = NDArray[np.uint64]
@@ -66,10 +69,8 @@ def intervals_of(case: Case, ruling: Ruling, limit: int) -> Intervals:
     """Return the rows of a ruling between numbers, computed by ``exact`` alone.
 
     They tell of every input if that takes at most ``MOST_INTERVALS`` rows. Otherwise there are at
-    most about ``limit``. Raise Untold if some inputs must be refused, or the answers have no row.
+    most about ``limit``. Raise Untold if the answers have no row.
     """
-    if ruling.refused_branches:
-        raise Untold("some inputs must be refused")
     stairs = staircase(ruling)
     sizes = _sizes(stairs)
     if int(sizes.sum()) <= MOST_INTERVALS:
@@ -149,7 +150,9 @@ def _lend_step(before: Rows, after: Rows, lender: Rows, lone: Rows, mask: int) -
 
 def _goes_on(before: Rows, after: Rows, step: Words, mask: int) -> NDArray[np.bool_]:
     """Return which rows say with a step of ``step`` what the rows after them begin with."""
-    same = (after["lo"] == before["hi"] + np.uint64(1)) & (after["mask"] == before["mask"])
+    same = after["lo"] == before["hi"] + np.uint64(1)
+    for name in ("mask", "other", "either"):
+        same &= after[name] == before[name]
     for name in ("first", "last"):
         risen = before[name] + (after["lo"] - before["lo"]) * step
         same &= after[name] == risen & np.uint64(mask)
@@ -160,8 +163,8 @@ def _rows_of(stairs: Staircase, whole: NDArray[np.bool_]) -> Rows:
     """Return the rows of the stretches in ``whole``."""
     even = _is_even(stairs)
     one = stairs.stretches[whole & even]
-    rows = _told(stairs, one["begin"], np.zeros(one.size, np.uint64), one["first"], one["last"])
-    rows["step"] = stairs.column("rise")[one["begin"]]
+    none = np.zeros(one.size, np.uint64)
+    rows = _told(stairs, one["begin"], none, one["first"], one["last"], rising=True)
     others = (_steps_of(stairs, number) for number in np.flatnonzero(whole & ~even).tolist())
     rows = np.concatenate([rows, *others])
     return rows[np.argsort(rows["lo"], kind="stable")]
@@ -188,62 +191,99 @@ def _points(stairs: Staircase, inputs: Words) -> Rows:
     return _told(stairs, steps, periods, inputs, inputs)
 
 
-def _told(stairs: Staircase, which: NDArray[np.intp], times: Words, lo: Words, hi: Words) -> Rows:
-    """Return rows that allow what steps do after some periods, each from ``lo`` to ``hi``."""
+def _told(
+    stairs: Staircase,
+    which: NDArray[np.intp],
+    times: Words,
+    lo: Words,
+    hi: Words,
+    *,
+    rising: bool = False,
+) -> Rows:
+    """Return rows that allow what steps do after some periods, each from ``lo`` to ``hi``.
+
+    If ``rising``, a period is one input, so that the answers of a row rise from input to input.
+    """
     rows = np.zeros(lo.size, ROW)
     rows["lo"], rows["hi"] = lo, hi
     target = stairs.ruling.target
-    mask = np.uint64(target.mask)
-    codes, others = (
-        (stairs.column(low)[which] + times * stairs.column(rise)[which]) & mask
-        for low, rise in (("low", "rise"), ("other_low", "other_rise"))
-    )
     branch_indices = stairs.column("branch_index")[which]
     for index, branch in enumerate(stairs.ruling.branches):
         here = branch_indices == index
-        if here.any():
-            answers = _constant(branch, target)
-            if answers is None:
-                answers = _pair(codes[here], others[here], mask)
-            for name, column in zip(("first", "last", "mask"), answers, strict=True):
-                rows[name][here] = column
+        if not here.any():
+            continue
+        match branch.outcome:
+            case Anything() | Rejected():
+                fields: Fields = {"first": 0, "last": target.mask, "mask": target.mask}
+            case Nan(sign=sign):
+                fields = _nans(target, sign)
+            case outcome:
+                of_steps = partial(_codes_of, stairs, which[here], times[here], rising=rising)
+                one, two = _constants(outcome) or (of_steps("low"), of_steps("other_low"))
+                fields = _either(one, two, np.uint64(target.mask))
+        for name, column in fields.items():
+            rows[name][here] = column
     return rows
 
 
-Told = tuple[int | Words, int | Words, int | Words]
-"""The fields ``first``, ``last`` and ``mask`` of rows."""
+Fields = dict[str, Any]
+"""Columns of rows by their names, or one number for all rows."""
+Codes = tuple[Words, Words]
+"""The codes of rows at their first inputs, and by how much they rise from input to input."""
 
 
-def _constant(branch: Branch, target: Format) -> Told | None:
-    """Return what a branch allows for every input; None if that depends on the input."""
-    match branch.outcome:
-        case Anything():
-            return 0, target.mask, target.mask
-        case Nan(sign=sign):
-            one, *other = target.nans(sign)
-            return one[0], one[-1], target.mask ^ target.sign_bit if other else target.mask
+def _codes_of(
+    stairs: Staircase, which: NDArray[np.intp], times: Words, bound: str, *, rising: bool
+) -> Codes:
+    """Return the codes that a bound of steps has after some periods, and their rises."""
+    rises = stairs.column(dict(BOUNDS)[bound])[which]
+    codes = (stairs.column(bound)[which] + times * rises) & np.uint64(stairs.ruling.target.mask)
+    return codes, rises if rising else np.zeros_like(rises)
+
+
+def _constants(outcome: Outcome) -> tuple[Codes, Codes] | None:
+    """Return the two codes that an outcome allows for every input; None if these depend on it."""
+    none = np.zeros(1, np.uint64)
+    match outcome:
         case Exactly(code=code):
-            return code, code, target.mask
+            only = np.array([code], np.uint64), none
+            return only, only
         case Either(options=options):
             codes = [each.code for each in options if isinstance(each, Exactly)]
             if len(codes) == len(options):
-                low, high = (np.array([end], np.uint64) for end in (codes[0], codes[-1]))
-                return _pair(low, high, np.uint64(target.mask))
-        case Rejected():
-            raise Untold("some inputs must be refused")
+                one, two = (np.array([code], np.uint64) for code in (codes[0], codes[-1]))
+                return (one, none), (two, none)
     return None
 
 
-def _pair(codes: Words, others: Words, mask: np.uint64) -> Told:
-    """Return rows that allow either of two codes; raise Untold if these are too far apart."""
-    low, high = np.minimum(codes, others), np.maximum(codes, others)
-    differ = codes ^ others
-    one_bit = (differ & (differ - np.uint64(1))) == 0
-    next_to = high - low <= np.uint64(1)
-    if not (one_bit | next_to).all():
-        raise Untold("the two answers allowed are neither neighbors nor one bit apart")
-    masks = np.where(next_to, mask, mask ^ differ)
-    return low, np.where(next_to, high, low), masks
+def _nans(target: Format, sign: str) -> Fields:
+    one, *other = target.nans(sign)
+    mask = target.mask ^ target.sign_bit if other else target.mask
+    return {"first": one[0], "last": one[-1], "mask": mask}
+
+
+def _either(one: Codes, two: Codes, mask: np.uint64) -> Fields:
+    """Return the fields of rows that allow either of two codes, each with its rise.
+
+    Codes next to each other are a range, and those that differ in one bit have a mask. Of codes
+    that lie apart, one is the field ``other``. Raise Untold if both of these rise.
+    """
+    (codes, rises), (others, other_rises) = one, two
+    low, high, differ = np.minimum(codes, others), np.maximum(codes, others), codes ^ others
+    next_to = (rises == other_rises) & (high - low <= np.uint64(1))
+    one_bit = (rises == 0) & (other_rises == 0) & (differ & (differ - np.uint64(1)) == 0) & ~next_to
+    apart = ~next_to & ~one_bit
+    swapped = apart & (other_rises != 0)
+    if (swapped & (rises != 0)).any():
+        raise Untold("two answers are allowed that rise and lie apart")
+    return {
+        "first": np.where(apart, np.where(swapped, others, codes), low),
+        "last": np.where(apart, np.where(swapped, others, codes), np.where(next_to, high, low)),
+        "mask": np.where(one_bit, mask ^ differ, mask),
+        "step": np.where(swapped, other_rises, rises),
+        "other": np.where(apart, np.where(swapped, codes, others), np.uint64(0)),
+        "either": apart,
+    }
 
 
 def disagreements(told: Intervals) -> Iterator[int]:
@@ -261,17 +301,26 @@ def disagreements(told: Intervals) -> Iterator[int]:
 def _differs(told: Intervals, expected: Expected, inputs: Words) -> NDArray[np.bool_]:
     rows, target = told.rows, told.ruling.target
     differs = np.zeros(rows.size, bool)
+    is_one = (rows["first"] == rows["last"]) & (rows["mask"] == target.mask) & (rows["either"] == 0)
+    is_wide = rows["last"] - rows["first"] > np.uint64(1)
     for index, branch in enumerate(told.ruling.branches):
         here = expected.branch_indices == index
-        constant = _constant(branch, target)
-        if constant is not None:
-            for name, value in zip(("first", "last", "mask"), constant, strict=True):
-                differs |= here & (rows[name] != np.asarray(value, np.uint64))
-            continue
-        for codes in (expected.codes, expected.others):
-            fallen = codes.astype(np.uint64) - (inputs - rows["lo"]) * rows["step"]
-            answers = fallen & rows["mask"]
-            differs |= here & ((answers < rows["first"]) | (answers > rows["last"]))
-        one = (expected.codes == expected.others) & (rows["first"] != rows["last"])
-        differs |= here & (one | (rows["last"] - rows["first"] > np.uint64(1)))
+        match branch.outcome:
+            case Anything() | Rejected():
+                differs |= here & (rows["last"] - rows["first"] != target.mask)
+            case Nan(sign=sign):
+                for name, value in _nans(target, sign).items():
+                    differs |= here & (rows[name] != value)
+            case _:
+                for codes in (expected.codes, expected.others):
+                    differs |= here & ~allows(rows, inputs, codes.astype(np.uint64))
+                differs |= here & (is_wide | (is_one != (expected.codes == expected.others)))
     return differs
+
+
+def allows(rows: Rows, inputs: Words, answers: Words) -> NDArray[np.bool_]:
+    """Return whether each row allows its answer to its input, which lies in it."""
+    rest = (answers - (inputs - rows["lo"]) * rows["step"]) & rows["mask"]
+    inside = (rest >= rows["first"]) & (rest <= rows["last"])
+    found: NDArray[np.bool_] = inside | ((rows["either"] != 0) & (answers == rows["other"]))
+    return found

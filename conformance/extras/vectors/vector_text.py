@@ -35,7 +35,7 @@ class Vectors:
 
 
 def as_text(vectors: Vectors) -> bytes:
-    """Write rows as lines ``lo hi code [last [mask [step]]]``, hexadecimal.
+    """Write rows as lines ``lo hi code [last [mask [step [other]]]]``, hexadecimal.
 
     What is left out is the usual: one code, all bits of it, and the same for the whole interval.
     """
@@ -46,14 +46,16 @@ def as_text(vectors: Vectors) -> bytes:
 def _lines(vectors: Vectors) -> Iterator[str]:
     wide, bits = vectors.source.hex_digits, vectors.answer[1]
     every, narrow = (1 << bits) - 1, -(-bits // 4)
-    for lo, hi, first, last, mask, step in vectors.rows.tolist():
+    for lo, hi, first, last, mask, step, other, either in vectors.rows.tolist():
         line = f"{lo:0{wide}x} {hi:0{wide}x} {first:0{narrow}x}"
-        if step:
-            line += f" {last:0{narrow}x} {mask:0{narrow}x} {step:x}"
-        elif mask != every:
-            line += f" {last:0{narrow}x} {mask:0{narrow}x}"
-        elif last != first:
+        if either or step or mask != every or last != first:
             line += f" {last:0{narrow}x}"
+        if either or step or mask != every:
+            line += f" {mask:0{narrow}x}"
+        if either or step:
+            line += f" {step:x}"
+        if either:
+            line += f" {other:0{narrow}x}"
         yield line
 
 
@@ -61,7 +63,8 @@ STRUCT = f"""\
 #ifndef CASTIGATE_ROW
 #define CASTIGATE_ROW
 #include <stdint.h>
-/* Allowed of inputs lo to hi: first <= (((answer - (x - lo) * step) & mask)) <= last. */
+/* Of x in lo to hi is allowed: first <= ((answer - (x - lo) * step) & mask) <= last,
+   and other, if either is 1. */
 struct castigate_row {{ uint64_t {", ".join(FIELDS)}; }};
 #endif
 """

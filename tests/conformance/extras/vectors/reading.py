@@ -16,9 +16,11 @@ class Line(NamedTuple):
     last: int
     mask: int
     step: int
+    other: int | None
 
     def allows(self, given: int, answer: int) -> bool:
-        return self.first <= ((answer - (given - self.lo) * self.step) & self.mask) <= self.last
+        rest = (answer - (given - self.lo) * self.step) & self.mask
+        return self.first <= rest <= self.last or answer == self.other
 
 
 class Read(NamedTuple):
@@ -53,8 +55,8 @@ def _lines(rest: list[str], every: int) -> Iterator[Line]:
     for line in rest:
         if not line.startswith("#"):
             lo, hi, code, *more = (int(word, 16) for word in line.split())
-            last, mask, step = more + [code, every, 0][len(more) :]
-            yield Line(lo, hi, code, last, mask, step)
+            last, mask, step, other = [*more, *[code, every, 0, None][len(more) :]]
+            yield Line(lo, hi, code, last or 0, mask or 0, step or 0, other)
 
 
 def half(value: float) -> int:

@@ -18,8 +18,6 @@ from conformance.extras.vectors.index import Index
 from conformance.extras.vectors.intervals import (
     ROW,
     Intervals,
-    Rows,
-    Untold,
     disagreements,
     intervals_of,
 )
@@ -223,27 +221,37 @@ def test_values_are_exact_decimals(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def rows_of(*rows: tuple[int, int, int, int, int, int]) -> Rows:
-    return np.array([*rows], ROW)
-
-
 def test_what_is_usual_is_left_out_of_a_line() -> None:
-    rows = rows_of(
-        (0, 1, 5, 5, 0xFF, 0),
-        (2, 2, 5, 6, 0xFF, 0),
-        (3, 3, 0x7F, 0x7F, 0x7F, 0),
-        (4, 255, 0, 0, 0xFF, 1),
+    rows = np.array(
+        [
+            (0, 1, 5, 5, 0xFF, 0, 0, 0),
+            (2, 2, 5, 6, 0xFF, 0, 0, 0),
+            (3, 3, 0x7F, 0x7F, 0x7F, 0, 0, 0),
+            (4, 254, 0, 0, 0xFF, 1, 0, 0),
+            (255, 255, 1, 1, 0xFF, 0, 0, 1),
+        ],
+        ROW,
     )
     vectors = Vectors(format_named("uint8"), ("int8", 8), rows, True, ["by nobody"])
     assert as_text(vectors).decode().splitlines() == [
-        "vectors 1 uint8 8 int8 8 all 4",
+        "vectors 1 uint8 8 int8 8 all 5",
         "# by nobody",
         "00 01 05",
         "02 02 05 06",
         "03 03 7f 7f 7f",
-        "04 ff 00 00 ff 1",
+        "04 fe 00 00 ff 1",
+        "ff ff 01 01 ff 0 00",
     ]
-    assert "castigate_u8[4] = {" in as_c_header(vectors, "u8").decode()
+    assert "castigate_u8[5] = {" in as_c_header(vectors, "u8").decode()
+
+
+def test_two_answers_may_lie_apart(tmp_path: Path) -> None:
+    index = export(tmp_path / "out", "--pair=f16/i8", "--document=openvino-convert")
+    (about,) = [each for each in index["files"] if each["kind"] == "casts"]
+    found = read(tmp_path / "out" / about["file"])
+    line = found.line_of(half(-0.75))
+    allowed = [code for code in range(256) if line.allows(half(-0.75), code)]
+    assert allowed == [0, 0xFF]
 
 
 def test_a_wrong_row_disagrees_with_the_kernels() -> None:
@@ -259,10 +267,14 @@ def test_a_wrong_row_disagrees_with_the_kernels() -> None:
     }
 
 
-def test_what_must_be_refused_has_no_rows() -> None:
-    case = yardstick_case("checked-cast:1/float32/int8")
-    with pytest.raises(Untold, match="must be refused"):
-        intervals_of(case, ruling(case), 1000)
+def test_what_must_be_refused_stands_as_open(tmp_path: Path) -> None:
+    index = export(tmp_path / "out", "--pair=f16/i8", "--document=checked-cast")
+    (about,) = [each for each in index["files"] if each["kind"] == "casts"]
+    assert about["refuses"]
+    found = read(tmp_path / "out" / about["file"])
+    for value, answers in ((2.5, 256), (128.0, 256), (2.0, 1)):
+        line = found.line_of(half(value))
+        assert sum(line.allows(half(value), answer) for answer in range(256)) == answers
 
 
 @pytest.mark.parametrize(
