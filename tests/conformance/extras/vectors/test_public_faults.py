@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-import yaml
 from pydantic import BaseModel, ConfigDict, Field
+from ruamel.yaml import YAML
 
 from conformance.extras.vectors.command import LIMIT, selected_cases, write_vectors
 from conformance.extras.vectors.index import Index
@@ -61,7 +61,7 @@ class Faults(BaseModel):
     explained: list[Explained]
 
 
-FAULTS = Faults.model_validate(yaml.safe_load((FOLDER / "faults.yaml").read_text()))
+FAULTS = Faults.model_validate(YAML(typ="safe").load(FOLDER / "faults.yaml"))
 NAMES = dict.fromkeys(
     name for each in FAULTS.caught for name in (each.vectors, each.narrow) if name is not None
 )

@@ -37,11 +37,13 @@ static uint64_t answer(uint64_t pattern) {
 #endif
 }
 
-static uint64_t lo, hi, code, last, mask, step;
+static uint64_t lo, hi, code, last, mask, step, other;
+static int has_other;
 
 static void ask(uint64_t pattern) {
-  uint64_t rest = (answer(pattern) - (pattern - lo) * step) & mask;
+  uint64_t given_answer = answer(pattern), rest = (given_answer - (pattern - lo) * step) & mask;
   asked++;
+  if (has_other && given_answer == other) return;
   if ((rest < code || rest > last) && !wrong++) first_wrong = pattern;
 }
 
@@ -55,7 +57,9 @@ int check(const char *path, int rounding) {
   fesetround(rounding);
   while (fgets(line, sizeof line, file)) {
     mask = ~0ull >> (64 - target_bits), step = 0;
-    int words = sscanf(line, "%lx %lx %lx %lx %lx %lx", &lo, &hi, &code, &last, &mask, &step);
+    int words = sscanf(
+        line, "%lx %lx %lx %lx %lx %lx %lx", &lo, &hi, &code, &last, &mask, &step, &other);
+    has_other = words == 7;
     if (words < 3) continue;
     if (words == 3) last = code;
     count++;

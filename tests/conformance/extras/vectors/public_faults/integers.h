@@ -64,6 +64,7 @@ static uint64_t flags_of(const struct format *from, const struct format *to,
 }
 
 static uint64_t cva6_3276(uint64_t x) { /* a result that rounds up to the smallest normal number */
-  uint64_t code = nearest(&FLOAT64, &FLOAT32, x), flags = flags_of(&FLOAT64, &FLOAT32, NEAREST_EVEN, x);
+  uint64_t code = nearest(&FLOAT64, &FLOAT32, x);
+  uint64_t flags = flags_of(&FLOAT64, &FLOAT32, NEAREST_EVEN, x);
   return code & 0x7f800000 ? flags & ~(uint64_t)UNDERFLOW : flags;
 }

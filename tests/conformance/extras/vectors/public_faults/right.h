@@ -91,7 +91,8 @@ INLINE struct number unpack(const struct format *f, uint64_t pattern) {
 }
 
 /* Divide by 2^count, and round; a negative count multiplies. */
-INLINE uint64_t shifted(uint64_t whole, int count, enum rounding rounding, int negative, int *inexact) {
+INLINE uint64_t shifted(
+    uint64_t whole, int count, enum rounding rounding, int negative, int *inexact) {
   if (count <= 0) return whole << -count;
   uint64_t kept = count > 63 ? 0 : whole >> count;
   uint64_t rest = whole & ones(count);

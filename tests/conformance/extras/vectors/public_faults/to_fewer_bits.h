@@ -32,7 +32,7 @@ static uint64_t sglang_37140(uint64_t x) { /* the top exponent is taken for over
   return sign | (field >= 15 ? 0x7e : (uint64_t)field << 3 | (mantissa & 7));
 }
 
-static uint64_t libxsmm_814(uint64_t x) { /* 448 is the largest, but numbers up to 464 round to it */
+static uint64_t libxsmm_814(uint64_t x) { /* numbers up to 464 round to 448 */
   uint64_t magnitude = x & 0x7fffffff;
   if (magnitude > 0x43e00000) return (x >> 24 & 0x80) | 0x7f;
   return right_e4m3(x, TO_NAN);
@@ -88,7 +88,8 @@ static uint64_t aiter_3992(uint64_t x) { /* bounds by `>=`: ties go away from ze
 /* to float32 */
 
 static uint64_t nanopb_1185(uint64_t x) { /* a NaN whose set bits are all dropped */
-  if ((x & ones(63)) >> 52 == 0x7ff) return (x >> 32 & 0x80000000) | 0x7f800000 | (x >> 29 & 0x7fffff);
+  if ((x & ones(63)) >> 52 == 0x7ff)
+    return (x >> 32 & 0x80000000) | 0x7f800000 | (x >> 29 & 0x7fffff);
   return nearest(&FLOAT64, &FLOAT32, x);
 }
 

@@ -8,7 +8,7 @@ static uint64_t sign_of_half(uint64_t x) { return (x & 0x8000) << 16; }
 
 static int is_subnormal_half(uint64_t x) { return !(x & 0x7c00) && x & 0x3ff; }
 
-static uint64_t clickhouse_104831(uint64_t x) { /* the leading bit goes, and the rest is one place short */
+static uint64_t clickhouse_104831(uint64_t x) { /* the rest is one place short */
   if (!is_subnormal_half(x)) return right_float(x);
   int at = top_bit(x & 0x3ff);
   uint64_t rest = (x & 0x3ff) ^ 1ull << at;
@@ -41,7 +41,7 @@ static uint64_t cyphal_10(uint64_t x) { /* the top exponent is read as any other
   return sign_of_half(x) | (uint64_t)(31 + 112) << 23 | (x & 0x3ff) << 13;
 }
 
-static uint64_t gopickle_21(uint64_t x) { /* two entries of a table by sign and exponent are swapped */
+static uint64_t gopickle_21(uint64_t x) { /* two entries of a table are swapped */
   uint64_t mantissa = x & 0x3ff;
   if (x >> 10 == 31) return nearest(&FLOAT16, &FLOAT32, mantissa) + 0x47800000;
   if (x >> 10 == 32) return (mantissa << 13) + 0x38000000 + 0x80000000;
