@@ -3,7 +3,8 @@
 
    FROM and TO are C types of the bits of the source and the target, and CONVERT(value) the truth:
    the compiler's cast, an instruction, or `given`, a function that the caller sets. With FLAGS, the
-   answer is the byte of flags that the conversion raises, in the processor or where `raised` points. */
+   answer is the byte of flags that the conversion raises: in the processor, or where `raised`
+   points. */
 
 #include <fenv.h>
 #include <immintrin.h>
