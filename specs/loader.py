@@ -24,7 +24,11 @@ from specs.model.yaml_file import YamlFile, check_cached, parse_yaml, read_yaml
 DOCUMENTS = Path(__file__).with_name("documents")
 YARDSTICKS = Path(__file__).with_name("yardsticks")
 """The folder of rules without a page. They judge chains, codecs, threads and checkpoints."""
-YARDSTICK_COMMANDS = {"small-floats": "codec", "checked-cast": "docket"}
+YARDSTICK_COMMANDS = {
+    "small-floats": "codec",
+    "checked-cast": "docket",
+    "ieee-casts": "export vectors",
+}
 """The command that judges by a yardstick, for those that are not for chains."""
 MOST_NEAR, CUTOFF = 3, 0.55
 """How many documents an error suggests, and how similar they are at least to the wrong name."""

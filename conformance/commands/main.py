@@ -121,6 +121,11 @@ COMMANDS = {
         "Extend",
         "exec:./vendor",
     ),
+    "export": NamedCommand(
+        "conformance.commands.export:export_app",
+        "Write cases and vectors for the tests of other projects.",
+        "Extend",
+    ),
 } | {name: command for each in ADDONS for name, command in each.commands.items()}
 """All commands, in the order of ``--help``."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -12,7 +13,7 @@ from conformance.extras import WITH_PAGE, Addon, addon_with_page
 from reports.run_store.record import MOST_EXAMPLES
 from reports.run_store.storage import check_outlives, folder_at
 from specs.errors import CastigateError
-from specs.formats import dtype_spelled
+from specs.formats import dtype_spelled, format_named
 from specs.loader import document_word
 
 
@@ -35,6 +36,27 @@ def parse_local_folder(text: str) -> Path:
             f"`{text}` is a URL; give a folder on this machine as --out, and copy it to the store"
         )
     return Path(parse_folder(text))
+
+
+SEPARATOR = re.compile(r"\s*/\s*|\s+to\s+|\s+")
+"""What stands between two dtypes."""
+
+
+def pair_named(text: str) -> tuple[str, str]:
+    """Parse ``SOURCE/TARGET``, also with `to` or a space between; return Castigate's spellings.
+
+    Raise CastigateError if the text is malformed, or if one of them is no dtype of numbers.
+    """
+    parts = SEPARATOR.split(text.strip())
+    if len(parts) != len(("source", "target")) or not all(parts):
+        raise CastigateError(f"pair `{text}` is not SOURCE/TARGET; write one such as float32/int8")
+    names = dtype_spelled(parts[0]), dtype_spelled(parts[1])
+    for name in names:
+        if not format_named(name).is_numeric:
+            raise CastigateError(
+                f"pair `{text}`: the values of {name} have no order; name dtypes of numbers"
+            )
+    return names
 
 
 BackendOption = Annotated[

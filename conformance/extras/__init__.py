@@ -44,7 +44,8 @@ class Addon:
     names the extra or ``shows`` returns true for the run. ``survey`` adds data to a night's run if
     a user names the extra; its arguments are the run's folder and the time limit of an answer.
     ``executor`` opens the pools of a run whose tasks are done on other machines; its first argument
-    is the address of their scheduler. ``functions`` are those of ``castigate.py``, by name.
+    is the address of their scheduler. ``exports`` are commands of ``castigate export``, and
+    ``functions`` those of ``castigate.py``, by name.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Addon:
     shows: Callable[[RunStore], bool] = lambda _: False
     survey: str = ""
     executor: str = ""
+    exports: Mapping[str, str] = field(default_factory=dict)
     functions: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -95,16 +97,8 @@ ADDONS = (
         },
         page="conformance.extras.issues.report_page:issues_page",
     ),
-    Addon(
-        "onnx_tests",
-        commands={
-            "export": NamedCommand(
-                "conformance.extras.onnx_tests.command:export_app",
-                "Write cases for the test runners of other projects.",
-                "Extend",
-            )
-        },
-    ),
+    Addon("onnx_tests", exports={"onnx": "conformance.extras.onnx_tests.command:export_onnx"}),
+    Addon("vectors", exports={"vectors": "conformance.extras.vectors.command:export_vectors"}),
     Addon(
         "releases",
         commands={
@@ -166,6 +160,7 @@ ADDONS = (
 )
 """All extras, in the order of ``--help`` and of the pages of a report."""
 [EXECUTOR] = [each.executor for each in ADDONS if each.executor]
+EXPORTS = {name: function for each in ADDONS for name, function in each.exports.items()}
 FUNCTIONS = {name: function for each in ADDONS for name, function in each.functions.items()}
 WITH_PAGE = {each.name: each for each in ADDONS if each.page}
 

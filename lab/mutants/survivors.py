@@ -1,4 +1,4 @@
-"""Why mutants survive the tier quick, by kind; docs/limitations.md says the same to users."""
+"""Why mutants survive the tier quick, by kind; docs/trust.md says the same to users."""
 
 from __future__ import annotations
 

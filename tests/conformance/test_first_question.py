@@ -10,7 +10,7 @@ from unittest.mock import patch
 import pytest
 
 from conformance.commands import backends
-from conformance.extras.portable.requirements import pair_named
+from conformance.commands.options import pair_named
 from conformance.question_words import separate_values
 from oracles.registry import BUILTINS, installed
 from reports.behaviors.known_answers import known_answers

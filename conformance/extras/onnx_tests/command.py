@@ -1,4 +1,4 @@
-"""``castigate export``: writes cases for test runners of other projects, such as ONNX's."""
+"""``castigate export onnx``: writes cases as tests for ONNX's own runner."""
 
 from __future__ import annotations
 
@@ -85,17 +85,6 @@ def _write(file: Path, message: Any) -> None:
     file.write_bytes(message.SerializeToString(deterministic=True))
 
 
-export_app = typer.Typer(
-    no_args_is_help=True, help="Write cases for the test runners of other projects."
-)
-
-
-@export_app.callback()
-def export_options() -> None:
-    """Write cases for the test runners of other projects."""
-
-
-@export_app.command(name="onnx")
 def export_onnx(
     out: Annotated[
         Path, typer.Option(metavar="DIR", parser=parse_local_folder, help="A new folder.")

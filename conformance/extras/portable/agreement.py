@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from conformance.api.results import Printable
+from conformance.commands.options import pair_named
 from conformance.extras.portable.pairs import PortablePair, pair_lines
 from conformance.extras.portable.questions import PairQuestion, of_backends
-from conformance.extras.portable.requirements import pair_named
 from conformance.pair_answers import LostBackendError
 from oracles.backend.launch_config import DEFAULT_TIMEOUT, launch_configs
 from oracles.backend.loading import load_all

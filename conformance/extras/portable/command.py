@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from conformance.commands.options import PythonOption, TierChoice, TimeoutOption
+from conformance.commands.options import PythonOption, TierChoice, TimeoutOption, pair_named
 from conformance.extras.portable.pairs import PortablePairs, page, pair_lines
 from conformance.extras.portable.questions import (
     PairQuestion,
@@ -22,7 +22,7 @@ from conformance.extras.portable.questions import (
     of_backends,
     of_run,
 )
-from conformance.extras.portable.requirements import pair_named, required_range
+from conformance.extras.portable.requirements import required_range
 from conformance.pair_answers import LostBackendError
 from oracles.backend.launch_config import DEFAULT_TIMEOUT, launch_configs
 from oracles.backend.loading import load_all

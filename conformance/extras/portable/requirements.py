@@ -9,16 +9,15 @@ from fractions import Fraction
 
 import numpy as np
 
+from conformance.commands.options import pair_named
 from conformance.extras.portable.survey import Agreement, FirstDisagreement, Parties
 from conformance.extras.portable.value_ranges import cells_of, ranks_between
 from conformance.families.value_spelling import hexadecimal_float, signed_value
 from reports.counterexample.drawing import datum_with_value
 from reports.findings.finding_text import counted
 from specs.errors import CastigateError
-from specs.formats import Format, dtype_spelled, format_named
+from specs.formats import Format, format_named
 
-SEPARATOR = re.compile(r"\s*/\s*|\s+to\s+|\s+")
-"""What stands between two dtypes."""
 WRITTEN = re.compile(r"\s*([^/\s]+)/([^/\s:]+)\s*:\s*\[\s*([^,\s]+)\s*,\s*([^,\s]+)\s*\]\s*")
 DECIMAL = re.compile(
     r"[+-]?([0-9]{1,400}(\.[0-9]{0,1200})?|\.[0-9]{1,1200})([eE][+-]?[0-9]{1,4})?", re.ASCII
@@ -42,23 +41,6 @@ class Required:
     def text(self) -> str:
         """The pair and the interval as text."""
         return f"{self.source}/{self.target}: {self.interval}"
-
-
-def pair_named(text: str) -> tuple[str, str]:
-    """Parse ``SOURCE/TARGET``, also with `to` or a space between; return Castigate's spellings.
-
-    Raise CastigateError if the text is malformed, or if one of them is no dtype of numbers.
-    """
-    parts = SEPARATOR.split(text.strip())
-    if len(parts) != len(("source", "target")) or not all(parts):
-        raise CastigateError(f"pair `{text}` is not SOURCE/TARGET; write one such as float32/int8")
-    names = dtype_spelled(parts[0]), dtype_spelled(parts[1])
-    for name in names:
-        if not format_named(name).is_numeric:
-            raise CastigateError(
-                f"pair `{text}`: the values of {name} have no order; name dtypes of numbers"
-            )
-    return names
 
 
 def required_range(text: str) -> Required:

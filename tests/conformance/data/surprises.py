@@ -338,7 +338,7 @@ OF_SOME = {"a_short_row_first"}
 ONLY_FULL = {"from_a_million_on", "every_1000th_call", "every_150th_call", "length_111"}
 """The faults that only the tier full finds in one pair."""
 UNSEEN = {"length_1111"}
-"""The fault that no tier finds; docs/limitations.md names it."""
+"""The fault that no tier finds; docs/trust.md names it."""
 
 
 class Surprising:

@@ -37,7 +37,7 @@ from tests.conformance.families.cast.test_invariances import HALF, ONNX, cases
 from tests.conformance.feeding import check_invariances
 
 SURPRISES = Path(__file__).parents[2] / "data" / "surprises.py"
-LIMITATIONS = Path(__file__).parents[4] / "docs" / "limitations.md"
+LIMITATIONS = Path(__file__).parents[4] / "docs" / "trust.md"
 FAILED = ("violates", "deviates", "error", "crashed")
 Tier = Literal["quick", "full"]
 

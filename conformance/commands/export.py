@@ -1,0 +1,22 @@
+"""``castigate export``: what extras write for the tests of other projects, each by its own name."""
+
+from __future__ import annotations
+
+from pkgutil import resolve_name
+
+import typer
+
+from conformance.extras import EXPORTS
+
+export_app = typer.Typer(
+    no_args_is_help=True, help="Write cases and vectors for the tests of other projects."
+)
+
+
+@export_app.callback()
+def export_options() -> None:
+    """Write cases and vectors for the tests of other projects."""
+
+
+for name, function in EXPORTS.items():
+    export_app.command(name=name)(resolve_name(function))

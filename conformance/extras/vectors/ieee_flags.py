@@ -1,0 +1,77 @@
+"""The exception flags of IEEE 754 that a conversion raises, from the exact value alone.
+
+Flags are one byte, with the bits that RISC-V's ``fflags`` and SoftFloat have. A conversion never
+divides by zero. Whether a tiny result is noticed before or after rounding is left to a machine by
+the standard; where that matters, the underflow bit is not in the mask.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from conformance.extras.vectors.intervals import ROW, Rows, Words
+from oracles.reference.exact import (
+    NotANumber,
+    Number,
+    decode,
+    exceeds,
+    is_multiple,
+    limits,
+    round_magnitude,
+    unit_of,
+)
+from specs.formats import Format
+from specs.model.vocabulary import Rounding
+
+INEXACT, UNDERFLOW, OVERFLOW, INVALID = 1, 2, 4, 16
+ALL = 0x1F
+"""The mask of the five flags."""
+
+
+class Raised(NamedTuple):
+    """The flags of one conversion, and the mask of those that are the same on all machines."""
+
+    flags: int
+    mask: int = ALL
+
+
+def raised(source: Format, target: Format, rounding: Rounding, code: int) -> Raised:
+    """Return the flags of converting a pattern of a float or integer format."""
+    datum = decode(source, code)
+    if isinstance(datum, NotANumber):
+        is_quiet = code >> (source.entry.mantissa - 1) & 1
+        return Raised(0 if is_quiet and target.kind == "float" else INVALID)
+    if not isinstance(datum, Number):
+        return Raised(0 if target.kind == "float" else INVALID)
+    if not datum.significand:
+        return Raised(0)
+    unit = unit_of(target, datum)
+    multiple = round_magnitude(datum, unit, rounding)
+    largest, lowest, _, smallest_normal = limits(target)
+    if exceeds(multiple, unit, lowest if datum.sign else largest):
+        return Raised(OVERFLOW | INEXACT if target.kind == "float" else INVALID)
+    if is_multiple(datum, unit):
+        return Raised(0)
+    if target.kind == "float" and _is_below(datum, smallest_normal):
+        precise = datum.exponent + datum.significand.bit_length() - target.precision
+        unbounded = Number(0, round_magnitude(datum, precise, rounding), precise)
+        same = _is_below(unbounded, smallest_normal)
+        return Raised(UNDERFLOW | INEXACT, ALL) if same else Raised(INEXACT, ALL ^ UNDERFLOW)
+    return Raised(INEXACT)
+
+
+def _is_below(number: Number, bound: Number) -> bool:
+    """Return whether a value's magnitude is less than that of ``bound``."""
+    return exceeds(bound.significand, bound.exponent, number)
+
+
+def flag_rows(source: Format, target: Format, rounding: Rounding, inputs: Words) -> Rows:
+    """Return the flags of inputs in rising order; those next to each other share a row if equal."""
+    rows = np.zeros(inputs.size, ROW)
+    rows["lo"] = rows["hi"] = inputs
+    found = [raised(source, target, rounding, code) for code in inputs.tolist()]
+    rows["first"] = rows["last"] = [each.flags for each in found]
+    rows["mask"] = [each.mask for each in found]
+    return rows
