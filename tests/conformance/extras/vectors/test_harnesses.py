@@ -258,8 +258,9 @@ def wrong_inputs() -> dict[str, int]:
 
 WRONG = re.compile(
     r"vectors\.txt:(\d+)(?:: Failure\nFailed\n|: )input ([0-9a-f]+): answer ([0-9a-f]+), "
-    r"allowed ([0-9a-f]+) to ([0-9a-f]+), mask ([0-9a-f]+)"
+    r"allowed ([0-9a-f]+) by (.*)"
 )
+"""Line, input, answer, an allowed answer, and the line's text."""
 
 
 @each_harness
@@ -275,12 +276,14 @@ def test_a_mutant_is_caught(run: Run, harness: Harness, mutant: str) -> None:
     ] == str(wrong_inputs()[mutant])
     found = WRONG.findall(outcome.printed)
     assert 1 <= len(found) <= 10
-    for number, *words in found:
-        x, answer, least, most, mask = (int(word, 16) for word in words)
-        lo, hi, code, *more = (int(word, 16) for word in text.splitlines()[int(number) - 1].split())
+    for number, *words, by in found:
+        x, answer, allowed = (int(word, 16) for word in words)
+        assert by == text.splitlines()[int(number) - 1]
+        lo, hi, code, *more = (int(word, 16) for word in by.split())
         assert lo <= x <= hi
-        assert [least, most, mask] == [code, *(more or (code, 0xFF))]
-        assert not least <= answer & mask <= most
+        assert code == allowed
+        last, mask = more or (code, 0xFF)
+        assert not code <= answer & mask <= last
 
 
 @each_harness
@@ -349,7 +352,7 @@ DAMAGES: dict[str, Callable[[str], str | None]] = {
     "a-sign": exchanged(50, " ", " -"),
     "another-base": exchanged(50, " ", " 0x"),
     "two-numbers": lines_changed(lambda lines: lines.append(lines.pop()[:9])),
-    "seven-numbers": lines_changed(lambda lines: lines.append(lines.pop() + " 0 0")),
+    "eight-numbers": lines_changed(lambda lines: lines.append(lines.pop() + " 0 0 0")),
     "an-empty-line": lines_changed(lambda lines: lines.insert(50, "")),
     "an-input-too-wide": exchanged(-1, "ffff", "1ffff"),
     "an-answer-too-wide": exchanged(-1, "7f 7f 7f", "7f 17f 7f"),
@@ -383,13 +386,33 @@ ffffffffffffffff ffffffffffffffff 7f 7f 7f
 def test_a_file_of_some_inputs_has_gaps_but_an_order(run: Run, harness: Harness) -> None:
     assert run(harness, WIDE, SOME).status == 0
     header, *lines = SOME.splitlines()
-    for swapped in ((0, 2), (2, 4)):
+    for swapped in ((0, 2), (3, 4)):
         moved = lines[:]
         first, second = swapped
         moved[first], moved[second] = moved[second], moved[first]
         outcome = run(harness, WIDE, "\n".join([header, *moved, ""]))
         assert outcome.status == harness.damaged
         assert "damaged" in outcome.printed
+
+
+APART = """\
+vectors 1 float16 16 float8e4m3fn 8 some 2
+8000 8000 00 00 ff 0 80
+bc00 bc40 38 38 ff 0 OTHER
+"""
+
+
+@each_harness
+@pytest.mark.parametrize(("other", "answers"), [("b8", "66"), ("b9", None)])
+def test_one_of_two_answers_apart_is_right(
+    run: Run, harness: Harness, other: str, answers: str | None
+) -> None:
+    """-0.0 becomes 0x80, and -1.0 up to -1.0625 become 0xb8."""
+    outcome = run(harness, TO_E4M3FN, APART.replace("OTHER", other))
+    assert outcome.status == (harness.wrong if answers is None else 0)
+    if answers is None:
+        [found] = WRONG.findall(outcome.printed)
+        assert found == ("3", "bc00", "b8", "38", "bc00 bc40 38 38 ff 0 b9")
 
 
 LINES_OF = {"nan-is-zero": {5, 8}, "infinity-is-nan": {4, 7}, "loses-minus-zero": {6}}
