@@ -118,13 +118,16 @@ def _magnitudes(dtype: Format, patterns: Patterns) -> Patterns:
     return found
 
 
+def _is_of_floats(asked: CaseFormats) -> bool:
+    return asked.case.document == CODECS and asked.is_between_floats
+
+
 def _encodes(asked: CaseFormats) -> bool:
-    is_narrower = asked.target.entry.mantissa < asked.source.entry.mantissa
-    return asked.case.document == CODECS and is_narrower
+    return _is_of_floats(asked) and asked.target.entry.mantissa < asked.source.entry.mantissa
 
 
 def _decodes(asked: CaseFormats) -> bool:
-    return asked.case.document == CODECS and not _encodes(asked)
+    return _is_of_floats(asked) and not _encodes(asked)
 
 
 def _decodes_specials(asked: CaseFormats) -> bool:
@@ -261,7 +264,7 @@ def other_bias(bias: int, known: int, encodes: bool) -> Wrong:
 
 
 def _other_biases(asked: CaseFormats) -> Iterator[Wrong]:
-    if asked.case.document == CODECS:
+    if _is_of_floats(asked):
         encodes = _encodes(asked)
         bias = (asked.target if encodes else asked.source).entry.bias
         yield from (other_bias(bias + difference, bias, encodes) for difference in NEAR_BIASES)

@@ -1,0 +1,153 @@
+"""Asks a program line by line: an input a line on its stdin, an answer a line on its stdout.
+
+A line has a pattern in hex, two digits a byte without a prefix, or a text. The program gets the
+lines of a batch, then the end of its input, so that it need not flush its output after each line.
+"""
+
+from __future__ import annotations
+
+import shlex
+import signal
+import subprocess
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from conformance.extras.codec.python_worker import CodecEndedError
+from specs.formats import Format
+from specs.plain_text import plain_line
+
+FIRST_BATCH, LARGEST_BATCH = 1 << 12, 1 << 20
+"""Lines of the first batch, and the most of a later one."""
+QUICK = 0.25
+"""Seconds; after a batch that takes less, the next one has twice as many lines."""
+SEARCHING = 2.0
+"""The most seconds of a batch while the input is searched for at which a program hangs."""
+LONGEST = 60
+HEX = np.frombuffer("".join(f"{byte:02x}" for byte in range(256)).encode(), np.uint16)
+"""The two hex digits of each byte, as one word."""
+
+
+class _BatchFailedError(Exception):
+    """A program did not answer a batch; ``index`` is that of a malformed line, or -1."""
+
+    def __init__(self, says: str, index: int = -1) -> None:
+        super().__init__(says)
+        self.index = index
+
+
+@dataclass
+class _Program:
+    """A program, with the limit of a batch in seconds, and the number of lines of the next one."""
+
+    command: list[str]
+    seconds: float
+    lines_of: Callable[[NDArray[Any]], bytes]
+    answers_of: Callable[[list[bytes]], NDArray[Any]]
+    batch: int = FIRST_BATCH
+
+    def ask(self, inputs: NDArray[Any]) -> NDArray[Any]:
+        """Return the answers to inputs; raise CodecEndedError with the input at which it fails."""
+        parts, at = [], 0
+        while at < inputs.size:
+            here = inputs[at : at + self.batch]
+            begin = monotonic()
+            try:
+                parts.append(self._answers(here, self.seconds))
+            except _BatchFailedError as error:
+                place = here[error.index] if error.index >= 0 else self._guilty(here)
+                raise CodecEndedError(str(error), int(place)) from None
+            at += here.size
+            if monotonic() - begin < QUICK:
+                self.batch = min(2 * self.batch, LARGEST_BATCH)
+        return np.concatenate(parts)
+
+    def _guilty(self, inputs: NDArray[Any]) -> int:
+        """Return the input to which bisection narrows the failure of a batch."""
+        while inputs.size > 1:
+            half = inputs[: inputs.size // 2]
+            try:
+                self._answers(half, min(self.seconds, SEARCHING))
+                inputs = inputs[inputs.size // 2 :]
+            except _BatchFailedError:
+                inputs = half
+        return int(inputs[0])
+
+    def _answers(self, inputs: NDArray[Any], seconds: float) -> NDArray[Any]:
+        lines = self._output(self.lines_of(inputs), seconds).split(b"\n")
+        if lines[-1] == b"":
+            lines.pop()
+        if len(lines) != inputs.size:
+            raise _BatchFailedError(
+                f"gave {len(lines):,} lines for {inputs.size:,} inputs; it fails"
+            )
+        return self.answers_of(lines)
+
+    def _output(self, given: bytes, seconds: float) -> bytes:
+        process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        try:
+            out, _ = process.communicate(given, seconds)
+        except subprocess.TimeoutExpired:
+            raise _BatchFailedError(f"did not return within {self.seconds:g} s") from None
+        finally:
+            process.kill()
+            process.wait()
+        code = process.returncode
+        if code:
+            how = f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
+            raise _BatchFailedError(f"ended its process {how}")
+        return out
+
+
+def program_asker(
+    command: str, seconds: float, source: Format, target: Format, texts: Sequence[str]
+) -> Callable[[NDArray[Any]], NDArray[Any]]:
+    """Return a function from an array of patterns to the program's answers, patterns or texts.
+
+    If the source has texts, the inputs are indices of ``texts``. ``seconds`` limits a batch. The
+    function raises CodecEndedError with the input at which the program fails.
+    """
+
+    def texts_of(inputs: NDArray[Any]) -> bytes:
+        return "".join(f"{texts[index]}\n" for index in inputs.tolist()).encode()
+
+    def answered(lines: list[bytes]) -> NDArray[Any]:
+        return _texts(lines) if target.kind == "text" else _codes(lines, target)
+
+    given = texts_of if source.kind == "text" else hex_lines
+    return _Program(shlex.split(command), seconds, given, answered).ask
+
+
+def hex_lines(patterns: NDArray[Any]) -> bytes:
+    """Return a line for each pattern: its hex digits, two for each byte of its storage."""
+    width = patterns.dtype.itemsize
+    digits = np.full((patterns.size, 2 * width + 1), ord("\n"), np.uint8)
+    big = patterns.astype(patterns.dtype.newbyteorder(">")).view(np.uint8).reshape(-1, width)
+    digits[:, :-1] = HEX[big].view(np.uint8)
+    return digits.tobytes()
+
+
+def _codes(lines: list[bytes], target: Format) -> NDArray[Any]:
+    """Return hex patterns, with or without `0x`, as numbers; raise _BatchFailedError for others."""
+    found = np.zeros(len(lines), target.storage)
+    largest = np.iinfo(target.storage).max
+    for index, line in enumerate(lines):
+        try:
+            code = int(line, 16)
+        except ValueError:
+            code = -1
+        if not 0 <= code <= largest:
+            shown = plain_line(line.decode(errors="replace"), LONGEST)
+            raise _BatchFailedError(f"answers `{shown}`, which is no hex code,", index)
+        found[index] = code
+    return found
+
+
+def _texts(lines: list[bytes]) -> NDArray[Any]:
+    found = np.empty(len(lines), object)
+    found[:] = [line.decode(errors="replace").rstrip("\r") for line in lines]
+    return found
