@@ -110,11 +110,6 @@ ROUNDING_WORDS: Mapping[str, str] = {
 }
 ROUND = "round"
 """The parameter of `small-floats` whose values are roundings."""
-COINCIDING = ("odd",)
-"""Roundings that give every second value up or down, so that they seem to explain both of these.
-
-Rows that rank lower have them: ``other_rounding`` of ``cast_wrongs``.
-"""
 
 
 @cache
@@ -135,8 +130,6 @@ def other_modes(asked: CaseFormats) -> Iterator[Wrong]:
     case = asked.case
     for name, parameter in edition(document_named(case.document), case.version).parameters():
         for value in parameter.values:
-            if name == ROUND and value in COINCIDING:
-                continue
             if case.mode.get(name, value) != value:
                 yield other_mode(name, value)
 

@@ -200,7 +200,7 @@ def _too_slow(way: Way, rules: Ruling, jobs: int) -> tuple[str, float]:
     some = np.resize(inputs[:: max(1, inputs.size // MEASURED)], count)
     _, seconds = way.process.answers(some)
     pace = seconds / some.size
-    if way.is_program and pace * MANY < 1:
+    if way.is_program and pace * MANY < SAMPLE_SECONDS:
         # The first lines were few, so that most of the time was that of starting the program.
         some = np.resize(some, MANY)
         _, seconds = way.process.answers(some)

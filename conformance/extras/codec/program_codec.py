@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.extras.codec.python_worker import CodecEndedError
 from specs.formats import Format
 from specs.plain_text import plain_line
 
@@ -25,11 +24,22 @@ FIRST_BATCH, LARGEST_BATCH = 1 << 12, 1 << 20
 """Lines of the first batch, and the most of a later one."""
 QUICK = 0.25
 """Seconds; after a batch that takes less, the next one has twice as many lines."""
-SEARCHING = 2.0
-"""The most seconds of a batch while the input is searched for at which a program hangs."""
+SEARCHING = 1.0
+"""Seconds after which a batch counts as hanging while the input is searched for that is at fault.
+
+It is at least twice what the slowest batch took so far.
+"""
 LONGEST = 60
 HEX = np.frombuffer("".join(f"{byte:02x}" for byte in range(256)).encode(), np.uint16)
 """The two hex digits of each byte, as one word."""
+
+
+class CodecEndedError(Exception):
+    """A program ended, hung, or answered wrongly, at the input ``place``."""
+
+    def __init__(self, says: str, place: int) -> None:
+        super().__init__(says)
+        self.place = place
 
 
 class _BatchFailedError(Exception):
@@ -49,6 +59,7 @@ class _Program:
     lines_of: Callable[[NDArray[Any]], bytes]
     answers_of: Callable[[list[bytes]], NDArray[Any]]
     batch: int = FIRST_BATCH
+    slowest: float = 0.0
 
     def ask(self, inputs: NDArray[Any]) -> NDArray[Any]:
         """Return the answers to inputs; raise CodecEndedError with the input at which it fails."""
@@ -62,16 +73,19 @@ class _Program:
                 place = here[error.index] if error.index >= 0 else self._guilty(here)
                 raise CodecEndedError(str(error), int(place)) from None
             at += here.size
-            if monotonic() - begin < QUICK:
+            took = monotonic() - begin
+            self.slowest = max(self.slowest, took)
+            if took < QUICK:
                 self.batch = min(2 * self.batch, LARGEST_BATCH)
         return np.concatenate(parts)
 
     def _guilty(self, inputs: NDArray[Any]) -> int:
         """Return the input to which bisection narrows the failure of a batch."""
+        limit = min(self.seconds, max(SEARCHING, 2 * self.slowest))
         while inputs.size > 1:
             half = inputs[: inputs.size // 2]
             try:
-                self._answers(half, min(self.seconds, SEARCHING))
+                self._answers(half, limit)
                 inputs = inputs[inputs.size // 2 :]
             except _BatchFailedError:
                 inputs = half
@@ -133,18 +147,24 @@ def hex_lines(patterns: NDArray[Any]) -> bytes:
 
 def _codes(lines: list[bytes], target: Format) -> NDArray[Any]:
     """Return hex patterns, with or without `0x`, as numbers; raise _BatchFailedError for others."""
-    found = np.zeros(len(lines), target.storage)
     largest = np.iinfo(target.storage).max
-    for index, line in enumerate(lines):
-        try:
-            code = int(line, 16)
-        except ValueError:
-            code = -1
-        if not 0 <= code <= largest:
-            shown = plain_line(line.decode(errors="replace"), LONGEST)
-            raise _BatchFailedError(f"answers `{shown}`, which is no hex code,", index)
-        found[index] = code
-    return found
+    try:
+        found = [int(line, 16) for line in lines]
+    except ValueError:
+        found = [_code(line) for line in lines]
+    if min(found) < 0 or max(found) > largest:
+        index = next(at for at, code in enumerate(found) if not 0 <= code <= largest)
+        shown = plain_line(lines[index].decode(errors="replace"), LONGEST)
+        says = f"answers `{shown}`, which is no code of {target.name} in hex,"
+        raise _BatchFailedError(says, index)
+    return np.array(found, target.storage)
+
+
+def _code(line: bytes) -> int:
+    try:
+        return int(line, 16)
+    except ValueError:
+        return -1
 
 
 def _texts(lines: list[bytes]) -> NDArray[Any]:

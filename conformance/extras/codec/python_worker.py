@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from conformance.extras.codec.program_codec import CodecEndedError, program_asker
 from specs.formats import Format, format_named
 
 BLOCK = 1 << 16
@@ -47,14 +48,6 @@ class WrongTypeError(Exception):
     """A codec returned an answer of a wrong type, shape or range."""
 
 
-class CodecEndedError(Exception):
-    """A program ended, hung, or answered wrongly, at the input ``place``."""
-
-    def __init__(self, says: str, place: int) -> None:
-        super().__init__(says)
-        self.place = place
-
-
 def asks_one_by_one(form: str) -> bool:
     """Return whether functions of this form take one number at a time."""
     return form in ("number", "bits", "text")
@@ -76,8 +69,6 @@ def main() -> None:
     ends = format_named(source), format_named(target)
     clock = process_time_ns
     if form == PROGRAM:
-        from conformance.extras.codec.program_codec import program_asker
-
         ask, clock = program_asker(module, float(function), *ends, given), monotonic_ns
     else:
         try:

@@ -124,9 +124,12 @@ def _program(text: str, command: str) -> CodecTarget:
     if not words:
         raise CastigateError(f"target `{text}` names no program; write 'exec:./program ARGUMENTS'")
     if shutil.which(words[0]) is None:
-        raise CastigateError(
-            f"target `{text}`: there is no program {words[0]}; give its path, as ./{words[0]}"
-        )
+        if Path(words[0]).is_file() and "/" in words[0]:
+            advice = f"{words[0]} cannot be executed; name its interpreter, or use chmod +x"
+        else:
+            path = words[0] if "/" in words[0] else f"./{words[0]}"
+            advice = f"there is no program {words[0]}; give its path, such as {path}"
+        raise CastigateError(f"target `{text}`: {advice}")
     return CodecTarget("program", command, "")
 
 
