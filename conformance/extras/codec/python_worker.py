@@ -57,8 +57,8 @@ def main() -> None:
     """Load the codec, ask the inputs of the command line, and write its answers or their runs.
 
     HOW is `sweep` or `list`. After it come the words of ``driver.c``: PROGRESS OUT, and FIRST COUNT
-    MOST or IN STEP. PROGRESS gets the place of the inputs being asked, and at the end the nanoseconds of
-    processor time. What the codec prints goes to stderr. Exits with ``NOT_OPENED`` if the codec
+    MOST or IN STEP. PROGRESS gets the place of the inputs being asked, and at the end the
+    nanoseconds of processor time, or of a program all nanoseconds. What the codec prints goes to stderr. Exits with ``NOT_OPENED`` if the codec
     cannot be loaded, ``MANY_RUNS`` after more than MOST runs, and ``RAISED`` if it raises an error
     or returns something wrong.
     """
