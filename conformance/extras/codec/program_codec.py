@@ -43,11 +43,14 @@ class CodecEndedError(Exception):
 
 
 class _BatchFailedError(Exception):
-    """A program did not answer a batch; ``index`` is that of a malformed line, or -1."""
+    """A program did not answer a batch; ``index`` is that of a malformed line, or -1.
 
-    def __init__(self, says: str, index: int = -1) -> None:
+    If it ``hangs``, the batch took longer than its limit.
+    """
+
+    def __init__(self, says: str, index: int = -1, *, hangs: bool = False) -> None:
         super().__init__(says)
-        self.index = index
+        self.index, self.hangs = index, hangs
 
 
 @dataclass
@@ -70,8 +73,9 @@ class _Program:
             try:
                 parts.append(self._answers(here, self.seconds))
             except _BatchFailedError as error:
-                place = here[error.index] if error.index >= 0 else self._guilty(here)
-                raise CodecEndedError(str(error), int(place)) from None
+                limit = max(SEARCHING, 2 * self.slowest) if error.hangs else self.seconds
+                guilty = error.index if error.index >= 0 else self._guilty(here, limit)
+                raise CodecEndedError(str(error), int(here[guilty])) from None
             at += here.size
             took = monotonic() - begin
             self.slowest = max(self.slowest, took)
@@ -79,17 +83,17 @@ class _Program:
                 self.batch = min(2 * self.batch, LARGEST_BATCH)
         return np.concatenate(parts)
 
-    def _guilty(self, inputs: NDArray[Any]) -> int:
-        """Return the input to which bisection narrows the failure of a batch."""
-        limit = min(self.seconds, max(SEARCHING, 2 * self.slowest))
-        while inputs.size > 1:
-            half = inputs[: inputs.size // 2]
+    def _guilty(self, inputs: NDArray[Any], limit: float) -> int:
+        """Return the index of the input to which bisection narrows the failure of a batch."""
+        first, count = 0, inputs.size
+        while count > 1:
+            half = count // 2
             try:
-                self._answers(half, limit)
-                inputs = inputs[inputs.size // 2 :]
+                self._answers(inputs[first : first + half], min(limit, self.seconds))
+                first, count = first + half, count - half
             except _BatchFailedError:
-                inputs = half
-        return int(inputs[0])
+                count = half
+        return first
 
     def _answers(self, inputs: NDArray[Any], seconds: float) -> NDArray[Any]:
         lines = self._output(self.lines_of(inputs), seconds).split(b"\n")
@@ -97,7 +101,7 @@ class _Program:
             lines.pop()
         if len(lines) != inputs.size:
             raise _BatchFailedError(
-                f"gave {len(lines):,} lines for {inputs.size:,} inputs; it fails"
+                f"gave {len(lines):,} of {inputs.size:,} lines; it fails"
             )
         return self.answers_of(lines)
 
@@ -106,7 +110,8 @@ class _Program:
         try:
             out, _ = process.communicate(given, seconds)
         except subprocess.TimeoutExpired:
-            raise _BatchFailedError(f"did not return within {self.seconds:g} s") from None
+            says = f"did not return within {self.seconds:g} s"
+            raise _BatchFailedError(says, hangs=True) from None
         finally:
             process.kill()
             process.wait()

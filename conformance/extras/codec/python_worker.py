@@ -58,9 +58,9 @@ def main() -> None:
 
     HOW is `sweep` or `list`. After it come the words of ``driver.c``: PROGRESS OUT, and FIRST COUNT
     MOST or IN STEP. PROGRESS gets the place of the inputs being asked, and at the end the
-    nanoseconds of processor time, or of a program all nanoseconds. What the codec prints goes to stderr. Exits with ``NOT_OPENED`` if the codec
-    cannot be loaded, ``MANY_RUNS`` after more than MOST runs, and ``RAISED`` if it raises an error
-    or returns something wrong.
+    nanoseconds of processor time, or of a program all nanoseconds. What the codec prints goes to
+    stderr. Exits with ``NOT_OPENED`` if the codec cannot be loaded, ``MANY_RUNS`` after more than
+    MOST runs, and ``RAISED`` if it raises an error or returns something wrong.
     """
     module, function, form, source, target, texts, how, progress_file, out, *words = sys.argv[1:]
     place = np.memmap(progress_file, np.uint64, "r+")
