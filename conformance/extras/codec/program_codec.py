@@ -100,9 +100,7 @@ class _Program:
         if lines[-1] == b"":
             lines.pop()
         if len(lines) != inputs.size:
-            raise _BatchFailedError(
-                f"gave {len(lines):,} of {inputs.size:,} lines; it fails"
-            )
+            raise _BatchFailedError(f"gave {len(lines):,} of {inputs.size:,} lines; it fails")
         return self.answers_of(lines)
 
     def _output(self, given: bytes, seconds: float) -> bytes:
