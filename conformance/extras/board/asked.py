@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -121,20 +121,20 @@ class Candidate:
 
 
 def answers_of(
-    candidates: Iterable[Candidate], unclaimed: frozenset[str], held: RunAnswers
+    candidates: Iterable[Candidate], claim_order: Callable[[str], int], held: RunAnswers
 ) -> tuple[AskedAnswer | None, ...]:
     """Return a backend's answer to each asked pair; None where the run has no case of it.
 
-    ``candidates`` are the cases of the backend, and ``held`` has their answers. A case of a
-    document that the backend claims is shown before one of ``unclaimed`` documents, and one that
-    has the answer before all others.
+    ``candidates`` are the cases of the backend, and ``held`` has their answers. A case that has the
+    answer is shown before all others, and then those of the documents that ``claim_order`` puts
+    first.
     """
     by_pair: dict[Pair, list[Candidate]] = {}
     for each in candidates:
         by_pair.setdefault(each.pair, []).append(each)
 
-    def rank(one: Candidate) -> tuple[bool, bool, bool]:
-        return one.answers is None, one.document in unclaimed, one.document != COMMON
+    def rank(one: Candidate) -> tuple[bool, int, bool]:
+        return one.answers is None, claim_order(one.document), one.document != COMMON
 
     return tuple(
         _shown(asked, sorted(by_pair.get(pair, ()), key=rank), held)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,7 +11,7 @@ from typing import NamedTuple
 
 from conformance.extras.board.asked import Candidate, answers_of
 from conformance.extras.board.board_file import AskedAnswer, FailedRun, Reported
-from oracles.registry import framework_of
+from oracles.registry import is_program
 from reports.findings.cells import Cell, Divergence
 from reports.findings.finding import ExplainedCase, Finding
 from reports.findings.finding_text import share_words
@@ -184,6 +185,7 @@ class _RunReader:
         self.counts: dict[str, Counter[str]] = {}
         self.verdicts: dict[str, dict[CellName, str]] = {}
         self.candidates: dict[str, list[Candidate]] = {}
+        self.claimed: dict[str, set[str]] = {}
         self.unclaimed: dict[str, set[str]] = {}
         self.broken: dict[str, dict[str, Example]] = {}
         self.failing: list[Cell] = []
@@ -191,7 +193,8 @@ class _RunReader:
     def read(self) -> None:
         for name in (each.name for each in self.store.record.backends):
             self.counts[name], self.verdicts[name] = Counter(), {}
-            self.candidates[name], self.unclaimed[name], self.broken[name] = [], set(), {}
+            self.candidates[name], self.broken[name] = [], {}
+            self.claimed[name], self.unclaimed[name] = set(), set()
         for cell in read_cells(self.store, has_inputs=False):
             self._add(cell)
 
@@ -199,6 +202,8 @@ class _RunReader:
         self.counts[cell.backend][cell.verdict] += 1
         if cell.verdict in FAILING:
             self.failing.append(cell)
+        if cell.verdict in BREAKS_RULE:
+            self.claimed[cell.backend].add(cell.document)
         if cell.verdict == "differs":
             self.unclaimed[cell.backend].add(cell.document)
         if self.newest[cell.backend, cell.document] != cell.version:
@@ -224,24 +229,29 @@ class _RunReader:
             if not any(verdict not in (*NOT_RUN, *NO_ANSWER) for verdict in counts):
                 yield FailedAttempt(name, backend.version, day, _nothing_answered(counts))
                 continue
-            unclaimed = self._unclaimed(name)
             yield GoodRun(
                 name, backend.version, day, digest, record.tier,
                 ", ".join(dict.fromkeys(each.machine for each in record.environments)),
-                answers_of(self.candidates[name], unclaimed, held),
+                answers_of(self.candidates[name], self._claim_order(name), held),
                 self.verdicts[name], _row_findings(found.get(name, ()), self.verdicts[name]),
                 self.broken[name], reported,
             )  # fmt: skip
 
-    def _unclaimed(self, backend: str) -> frozenset[str]:
-        """Return the documents that a backend does not claim, as far as its verdicts show.
+    def _claim_order(self, backend: str) -> Callable[[str], int]:
+        """Return the key that sorts documents: those that a backend claims, perhaps claims, or not.
 
-        A run does not record claims. Where a claimed document is broken, the verdict is never
-        `differs`; a backend with no other wrong verdict is taken to claim nothing.
+        A run does not record claims, but verdicts show some: the verdict on a broken document is
+        `differs` if and only if the backend does not claim it. A backend with no other wrong
+        verdict is taken to claim nothing.
         """
-        if any(self.counts[backend][verdict] for verdict in BREAKS_RULE):
-            return frozenset(self.unclaimed[backend])
-        return frozenset(document for name, document in self.newest if name == backend)
+        claimed, unclaimed = self.claimed[backend], self.unclaimed[backend]
+
+        def place(document: str) -> int:
+            if document in claimed:
+                return 0
+            return 2 if document in unclaimed or not claimed else 1
+
+        return place
 
     def _digests(self) -> set[str]:
         every = (one for found in self.candidates.values() for one in found)
@@ -280,8 +290,13 @@ def _row_findings(findings: Sequence[Finding], shown: Mapping[CellName, str]) ->
 def backend_and_road(name: str) -> tuple[str, str]:
     """Split a backend's name into the framework and the variant, which is empty for the usual one.
 
+    A program, and a class of a module or a file, has no variant.
+
     >>> backend_and_road("torch:compile")
     ('torch', 'compile')
+    >>> backend_and_road("vendor.py:Vendor")
+    ('vendor.py:Vendor', '')
     """
-    framework = framework_of(name)
-    return framework, name.removeprefix(framework).removeprefix(":")
+    framework, _, variant = name.partition(":")
+    is_plain = re.fullmatch(r"[\w-]+", framework) and not is_program(name)
+    return (framework, variant) if is_plain else (name, "")

@@ -24,7 +24,7 @@ castigate.follow(document.getElementById("pair"), async (name, element) => {
     const [word, id, verdict] = told;
     const earlier = row.earlier.filter(([, , words]) => words[place]).map(([version, date, words]) => `${version} (${date}): ${words[place]}`);
     return [
-      make("p", {}, `${input} `, word ? ["gives ", make("span", { class: "answer" }, word)] : "has no stored answer", ": ", castigate.badge(found.verdicts[verdict]), " ", make("code", {}, id)),
+      make("p", {}, `${input}: `, word ? make("span", { class: "answer" }, word) : "the run holds no answer", " ", castigate.badge(found.verdicts[verdict]), " ", make("code", {}, id)),
       earlier.length ? make("p", { class: "quiet" }, `Earlier versions: ${earlier.join(", ")}`) : "",
     ];
   }
