@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
@@ -24,6 +25,7 @@ from specs.cases import Case
 from specs.editions import edition
 from specs.errors import CastigateError
 from specs.loader import documents
+from tests.conformance.processes import ROOT
 from tests.html.planted import (
     BACKENDS,
     HALF,
@@ -105,6 +107,30 @@ def test_every_cell_survives_the_file_and_the_file_follows_its_schema(planted: s
             assert bool(cells[case.id].findings) == (
                 wanted.verdict in ("violates", "deviates", "error", "crashed")
             )
+
+
+def test_the_example_of_the_docs_reads_every_cell(
+    tmp_path: Path, planted: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    board = encode_board(rows(planted), TODAY)
+    (tmp_path / "SITE").mkdir()
+    (tmp_path / "SITE" / "board.json").write_bytes(board_bytes(board))
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "docs" / "runs.md").read_text()
+    [code] = [
+        each for each in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "board" in each
+    ]
+    exec(compile(code, "runs.md", "exec"), {})
+    printed = [line.split(" ") for line in capsys.readouterr().out.splitlines()]
+    told = {
+        (line[0], "/".join(filter(None, line[2:6])).replace("//", "/"), line[-1])
+        for line in printed
+    }
+    assert told == {
+        (row.backend, cell.case, cell.verdict)
+        for row in board.rows
+        for cell in cells_of(board, row)
+    }
 
 
 def test_a_schema_refuses_what_is_no_board(planted: str) -> None:
