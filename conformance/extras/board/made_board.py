@@ -85,18 +85,19 @@ def rows_of(attempts: Iterable[Attempt]) -> list[BoardRow]:
 
 def _rows_of_backend(attempts: Sequence[Attempt], every: Sequence[Attempt]) -> Iterator[BoardRow]:
     good: dict[str, GoodRun] = {}
-    for each in sorted(_good(attempts), key=lambda one: one.day):
+    for each in sorted(_good(attempts), key=lambda one: one.started):
         good[each.version] = each
     ordered = sorted(good.values(), key=lambda one: version_order(one.version))
-    failed = max(_failed(attempts), key=lambda one: one.day, default=None)
+    failed = max(_failed(attempts), key=lambda one: one.started, default=None)
     if not ordered:
         assert failed is not None
         yield BoardRow(failed.backend, failed.version, None, failed, True, "", {})
     for place in reversed(range(len(ordered))):
         run, is_latest = ordered[place], place == len(ordered) - 1
-        later = failed if is_latest and failed is not None and failed.day >= run.day else None
+        is_overtaken = is_latest and failed is not None and failed.started > run.started
         newer = _newer_release(run, every) if is_latest else ""
         since = {name: _since(ordered[: place + 1], name) for name in run.names}
+        later = failed if is_overtaken else None
         yield BoardRow(run.backend, run.version, run, later, is_latest, newer, since)
 
 

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date
+from datetime import date, datetime
 from typing import NamedTuple
 
 from conformance.extras.board.asked import Candidate, answers_of
@@ -103,7 +103,7 @@ class GoodRun:
 
     backend: str
     version: str
-    day: date
+    started: datetime
     digest: str
     tier: str
     machine: str
@@ -112,6 +112,11 @@ class GoodRun:
     findings: RowFindings
     broken: Mapping[str, Example]
     reported: Reported | None = None
+
+    @property
+    def day(self) -> date:
+        """The day on which the run began."""
+        return self.started.date()
 
     @property
     def names(self) -> frozenset[str]:
@@ -125,8 +130,13 @@ class FailedAttempt:
 
     backend: str
     version: str
-    day: date
+    started: datetime
     why: str
+
+    @property
+    def day(self) -> date:
+        """The day on which the run began."""
+        return self.started.date()
 
     @property
     def entry(self) -> FailedRun:
@@ -158,12 +168,12 @@ def read_attempts(run: str, warn: Warn) -> Iterator[Attempt]:
         if record.shard is not None:
             raise
         warn(str(error))
-        yield from _failures(record, "its run is damaged")
+        yield from _failures(record, "its run cannot be read")
 
 
 def _failures(record: RunRecord, why: str) -> Iterator[FailedAttempt]:
     for each in record.backends:
-        yield FailedAttempt(each.name, each.version, record.started.date(), why)
+        yield FailedAttempt(each.name, each.version, record.started, why)
 
 
 def read_good_run(store: RunStore, reported: Reported | None = None) -> list[Attempt]:
@@ -219,7 +229,7 @@ class _RunReader:
             self.candidates[cell.backend].append(candidate)
 
     def attempts(self, reported: Reported | None) -> Iterator[Attempt]:
-        record, day = self.store.record, self.store.record.started.date()
+        record = self.store.record
         checks = read_checks(self.store, FAILING)
         found = read_findings(self.store, lambda: [*self.failing, *checks])
         held = RunAnswers(self.store, self._digests())
@@ -227,10 +237,12 @@ class _RunReader:
         for backend in record.backends:
             name, counts = backend.name, self.counts[backend.name]
             if not any(verdict not in (*NOT_RUN, *NO_ANSWER) for verdict in counts):
-                yield FailedAttempt(name, backend.version, day, _nothing_answered(counts))
+                yield FailedAttempt(
+                    name, backend.version, record.started, _nothing_answered(counts)
+                )
                 continue
             yield GoodRun(
-                name, backend.version, day, digest, record.tier,
+                name, backend.version, record.started, digest, record.tier,
                 ", ".join(dict.fromkeys(each.machine for each in record.environments)),
                 answers_of(self.candidates[name], self._claim_order(name), held),
                 self.verdicts[name], _row_findings(found.get(name, ()), self.verdicts[name]),

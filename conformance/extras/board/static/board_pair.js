@@ -80,7 +80,8 @@ castigate.follow(document.getElementById("pair"), async (name, element) => {
       make("ul", {}, threads.map(([link, report]) => make("li", {}, make("a", { href: link }, link.replace("https://github.com/", "")), `: ${report}`)))) : "");
   const chosen = element.querySelector(".chosen");
   if (chosen) {
-    for (const each of chosen.querySelectorAll("details")) each.open = true;
+    const script = chosen.querySelector("details");
+    if (script) script.open = true;
     chosen.scrollIntoView();
   }
 });

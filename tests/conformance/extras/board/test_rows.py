@@ -184,7 +184,7 @@ def test_after_a_failed_run_the_last_good_one_is_shown_with_its_date(
     assert entry.date == STARTED.date().isoformat()
     assert entry.failed is not None
     assert entry.failed.date == (STARTED + timedelta(days=3)).date().isoformat()
-    whys = {"dead": "crashed", "unfinished": "did not end", "damaged": "damaged"}
+    whys = {"dead": "crashed", "unfinished": "did not end", "damaged": "cannot be read"}
     assert whys[kind] in entry.failed.why
     assert [*cells_of(encoded(rows(planted, run)), entry)]
 
