@@ -16,7 +16,7 @@ from conformance.extras.board.badges import badge
 from conformance.extras.board.board_file import Board, board_bytes, cells_of, schema_text
 from conformance.extras.board.made_board import BoardRow, encode_board, rows_of
 from conformance.extras.board.rows import GoodRun, RowFindings, backend_and_road, read_attempts
-from reports.judgement import Judgement
+from reports.judgement import Judgement, Verdict
 from reports.problems import Note
 from reports.run_store.record import BackendRecord, serialize_record
 from reports.run_store.storage import folder_at
@@ -31,6 +31,7 @@ from tests.html.planted import (
     HALF,
     STARTED,
     default_judgement,
+    half_answers,
     one_cell,
     planted_run,
     violated,
@@ -154,6 +155,61 @@ def test_what_a_run_did_not_ask_is_no_cell(tmp_path: Path, planted: str) -> None
 def half_case() -> list[Case]:
     every = edition(documents()["onnx-cast"], "25").cases()
     return [case for case in every if case.id == HALF]
+
+
+def to_half(*documents_and_versions: str) -> list[Case]:
+    """The default case of float32 to float16 in versions of documents."""
+    found = []
+    for name in documents_and_versions:
+        document, _, version = name.partition(":")
+        every = edition(documents()[document], version).cases()
+        found.append(next(one for one in every if one.id.startswith(f"{name}/float32/float16")))
+    return found
+
+
+def test_the_newest_version_of_a_document_counts(tmp_path: Path) -> None:
+    cases = to_half("onnx-cast:9", "onnx-cast:25", "onnx-cast:24")
+    [entry] = (
+        board := encoded(rows(planted_run(tmp_path / "run", backends=["ort"], of=cases)))
+    ).rows
+    assert [cell.case for cell in cells_of(board, entry)] == [HALF]
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "third", "shown"),
+    [
+        ("violates", "differs", "conforms", "openvino-convert:1"),
+        ("violates", "conforms", "conforms", "openvino-convert:1"),
+        ("conforms", "differs", "violates", "openvino-convert:1"),
+        ("conforms", "differs", "conforms", "onnx-cast:25"),
+        ("differs", "differs", "conforms", "onnx-cast:25"),
+        ("conforms", "conforms", "conforms", "onnx-cast:25"),
+    ],
+)
+def test_a_cell_is_of_a_document_that_the_backend_claims(
+    tmp_path: Path, own: Verdict, other: Verdict, third: Verdict, shown: str
+) -> None:
+    """A run records no claims, but what differs is not claimed, and what violates is.
+
+    Without any that violates, a backend is taken to claim nothing. The third document is about
+    another pair.
+    """
+    verdicts = {"openvino-convert": own, "onnx-cast": other, "wasm-convert": third}
+
+    def plant(backend: str, case: Case) -> Judgement:
+        verdict = verdicts[case.document]
+        broken = () if verdict == "conforms" else BROKEN.problems
+        answered = half_answers(backend) if case.target == "float16" else None
+        return Judgement(case.id, backend, verdict, broken, inputs=2, answered=answered)
+
+    wasm = next(iter(edition(documents()["wasm-convert"], "3.0").cases()))
+    cases = [*to_half("openvino-convert:1", "onnx-cast:25"), wasm]
+    [entry] = rows(planted_run(tmp_path / "run", plant, ["ort"], of=cases))
+    assert entry.good is not None
+    [answer] = [each for each in entry.good.answers if each is not None]
+    assert answer.case.startswith(shown)
+    # The planted answers are those to infinity and NaN: without a word, the verdict is shown.
+    assert answer.word == ""
 
 
 def test_the_last_good_run_counts(tmp_path: Path, planted: str) -> None:
