@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
@@ -63,9 +64,10 @@ def board_command(
     if out is None:
         raise CastigateError("--out is missing; give the folder of the site")
     folder = check_output_folder(out)
-    attempts = [each for run in runs or () for each in read_attempts(run, _warn)]
-    attempts += [each for word in reported or () for each in _reported(word)]
-    rows, today = rows_of(attempts), current_time().date()
+    # All records and certificates are checked before the first table is read, which takes longer.
+    own = [read_attempts(run, _warn) for run in runs or ()]
+    others = [_reported(word) for word in reported or ()]
+    rows, today = rows_of(chain(*own, *others)), current_time().date()
     if not any(row.good is not None for row in rows):
         raise CastigateError("no backend answered anything in these runs; there is nothing to show")
     board = encode_board(rows, today)

@@ -148,9 +148,10 @@ Attempt = GoodRun | FailedAttempt
 
 
 def read_attempts(run: str, warn: Warn) -> Iterator[Attempt]:
-    """Yield what became of each backend of a run; of a damaged run, warn and yield failures.
+    """Return an iterator over what became of each backend of a run, which reads its tables late.
 
-    Raise CastigateError if the folder holds no run or a shard.
+    If these are damaged, it warns, and yields failures. Raise CastigateError at once if the folder
+    holds no run, or a shard.
     """
     folder = folder_at(run)
     names = folder.names()
@@ -159,14 +160,18 @@ def read_attempts(run: str, warn: Warn) -> Iterator[Attempt]:
             f"{folder.display_name} is the folder of a gate; say whose it is: --reported NAME={run}"
         )
     record = read_record(folder, allows_edited=True)
+    if record.shard is not None and record.complete:
+        open_run(run)  # Its error says what to do with a shard.
+    return _attempts(run, record, warn)
+
+
+def _attempts(run: str, record: RunRecord, warn: Warn) -> Iterator[Attempt]:
     if not record.complete:
         yield from _failures(record, "the run did not end")
         return
     try:
         yield from read_good_run(open_run(run, allows_edited=True))
     except CastigateError as error:
-        if record.shard is not None:
-            raise
         warn(str(error))
         yield from _failures(record, "its run cannot be read")
 

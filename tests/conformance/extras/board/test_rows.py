@@ -18,7 +18,7 @@ from conformance.extras.board.made_board import BoardRow, encode_board, rows_of
 from conformance.extras.board.rows import GoodRun, RowFindings, backend_and_road, read_attempts
 from reports.judgement import Judgement, Verdict
 from reports.problems import Note
-from reports.run_store.record import BackendRecord, serialize_record
+from reports.run_store.record import BackendRecord, Shard, serialize_record
 from reports.run_store.storage import folder_at
 from reports.run_store.store import read_record
 from specs.cases import Case
@@ -298,7 +298,13 @@ def since(*runs: str) -> set[tuple[str, str]]:
 def test_a_folder_of_a_gate_needs_a_name(tmp_path: Path) -> None:
     (tmp_path / "certificate.json").touch()
     with pytest.raises(CastigateError, match=r"is the folder of a gate; .* --reported NAME="):
-        [*read_attempts(str(tmp_path), print)]
+        read_attempts(str(tmp_path), print)
+
+
+def test_a_shard_is_no_run(tmp_path: Path) -> None:
+    run = planted_run(tmp_path / "run", of=half_case(), shard=Shard(index=1, count=2))
+    with pytest.raises(CastigateError, match="is shard 1/2 of a run; join all shards"):
+        read_attempts(run, print)
 
 
 @pytest.mark.parametrize(
