@@ -32,6 +32,7 @@ from reports.dtype_order import usual_first
 from reports.findings.finding import UNEXPLAINED, Finding
 from reports.judgement import Verdict
 from reports.ledger.version_spans import public_version, version_order
+from reports.run_store.record import LOCAL_FOLDERS
 from specs import VERSION
 
 OLD = timedelta(days=60)
@@ -91,14 +92,19 @@ def _rows_of_backend(attempts: Sequence[Attempt], every: Sequence[Attempt]) -> I
     failed = max(_failed(attempts), key=lambda one: one.started, default=None)
     if not ordered:
         assert failed is not None
-        yield BoardRow(failed.backend, failed.version, None, failed, True, "", {})
+        yield BoardRow(_shareable(failed.backend), failed.version, None, failed, True, "", {})
     for place in reversed(range(len(ordered))):
         run, is_latest = ordered[place], place == len(ordered) - 1
         is_overtaken = is_latest and failed is not None and failed.started > run.started
         newer = _newer_release(run, every) if is_latest else ""
         since = {name: _since(ordered[: place + 1], name) for name in run.names}
         later = failed if is_overtaken else None
-        yield BoardRow(run.backend, run.version, run, later, is_latest, newer, since)
+        yield BoardRow(_shareable(run.backend), run.version, run, later, is_latest, newer, since)
+
+
+def _shareable(backend: str) -> str:
+    """Return a backend's name with the last name alone of each absolute path."""
+    return LOCAL_FOLDERS.sub(r"\1", backend)
 
 
 def _good(attempts: Iterable[Attempt]) -> Iterator[GoodRun]:

@@ -41,7 +41,7 @@
     for (const head of document.querySelectorAll("th[data-date]")) {
       if (Date.now() - Date.parse(head.dataset.date) <= found.old * DAY) continue;
       for (const cell of document.querySelectorAll(`td[data-row="${head.dataset.row}"]`)) cell.classList.add("stale");
-      if (!head.querySelector(".age")) head.append(castigate.make("small", { class: "age" }, head.dataset.date));
+      if (!head.querySelector(".age")) head.append(castigate.make("small", { class: "age" }, `as of ${head.dataset.date}`));
     }
   });
   form.addEventListener("submit", async (event) => {

@@ -141,6 +141,9 @@ def test_a_row_from_outside_says_who_reported_it(gated: Path, tmp_path: Path) ->
         "signer": "",
         "result": "pass",
     }
+    # The run has the whole path of the adapter's file.
+    assert row.backend == "vendor.py:Vendor"
+    assert str(gated.parent) not in front(tmp_path / "site")
     text = Elements(front(tmp_path / "site")).text
     assert "reported by acme" in text
     assert "signed by nobody" in text
