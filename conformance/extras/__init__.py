@@ -169,7 +169,6 @@ ADDONS = (
                 "conformance.extras.board.command:board_command",
                 "Write a site with the answers of many backends.",
                 "Read",
-                "RUN --out SITE",
             )
         },
     ),
