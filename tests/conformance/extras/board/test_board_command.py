@@ -7,6 +7,7 @@ import re
 import shutil
 from datetime import timedelta
 from pathlib import Path
+from unittest.mock import patch
 
 import jsonschema
 import pytest
@@ -83,7 +84,7 @@ def test_the_schema_is_printed(site: Path) -> None:
 def test_a_failed_run_shows_the_age_of_the_last_good_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    good = planted_run(tmp_path / "good")
+    good = planted_run(tmp_path / "good", document="pypto-cast")
     failed = planted_run(tmp_path / "failed", after=1, complete=False)
     monkeypatch.setenv("SOURCE_DATE_EPOCH", DAY)
     assert castigate("board", good, failed, f"--out={tmp_path / 'site'}")[0] == 0
@@ -93,6 +94,16 @@ def test_a_failed_run_shows_the_age_of_the_last_good_one(
     assert "%" not in text
     badge = json.loads((tmp_path / "site" / "badges" / "vendor-fast.json").read_text())
     assert badge["message"].endswith("2026-01-02")
+
+
+def test_a_large_board_json_is_told(tmp_path: Path) -> None:
+    run = planted_run(tmp_path / "run", document="pypto-cast")
+    with patch("conformance.extras.board.command.MOST_BYTES", 1000):
+        code, _, err = castigate("board", run, f"--out={tmp_path / 'site'}")
+    assert code == 0
+    assert re.fullmatch(
+        r"castigate: board\.json has [\d,]+ bytes, more than 1,000; give fewer versions\n", err
+    )
 
 
 def test_runs_without_an_answer_make_no_board(tmp_path: Path) -> None:
