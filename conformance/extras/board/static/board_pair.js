@@ -58,16 +58,30 @@ castigate.follow(document.getElementById("pair"), async (name, element) => {
     ];
   }
 
+  // Verdicts that say nothing about a document that the backend claims; their groups are folded.
+  const QUIET = ["differs", "unsupported", "not-run"];
+
+  function groupBox(row, [verdict, list, wrong]) {
+    return make("div", {},
+      make("h3", {}, castigate.badge(found.verdicts[verdict]), ` ${castigate.several(list.length, "case")}`),
+      cases(list), wrong.map((each) => shown(row, each)));
+  }
+
   function section(row, at) {
     const groups = cells.get(at);
     if (!groups) return "";
+    const told = place < 0 ? null : row.answers[place];
+    const isAsked = ([, list]) => told && list.some(([edition, mode]) => told[1] === [edition, pair, mode].filter(Boolean).join("/"));
+    const open = groups.filter((each) => !QUIET.includes(each[0]) || isAsked(each));
+    const folded = groups.filter((each) => !open.includes(each));
+    const count = folded.reduce((sum, [, list]) => sum + list.length, 0);
     return make("section", { class: `row${rest.join("/") === row.key ? " chosen" : ""}`, "data-key": row.key },
       make("h2", {}, `${row.name} `, make("small", {}, `${row.version}, run of ${row.date}, tier ${row.tier}`)),
       row.notes.map((note) => make("p", { class: "note" }, note)),
       answer(row),
-      groups.map(([verdict, list, wrong]) => make("div", {},
-        make("h3", {}, castigate.badge(found.verdicts[verdict]), ` ${castigate.several(list.length, "case")}`),
-        cases(list), wrong.map((each) => shown(row, each)))));
+      open.map((each) => groupBox(row, each)),
+      count ? make("details", { class: "folded" }, make("summary", {}, `${castigate.several(count, "more case")}: ${[...new Set(folded.map(([verdict]) => verdict))].join(", ")}`),
+        folded.map((each) => groupBox(row, each))) : "");
   }
 
   const threads = found.threads[pair] || [];
@@ -80,7 +94,7 @@ castigate.follow(document.getElementById("pair"), async (name, element) => {
       make("ul", {}, threads.map(([link, report]) => make("li", {}, make("a", { href: link }, link.replace("https://github.com/", "")), `: ${report}`)))) : "");
   const chosen = element.querySelector(".chosen");
   if (chosen) {
-    const script = chosen.querySelector("details");
+    const script = chosen.querySelector("details:not(.folded)");
     if (script) script.open = true;
     chosen.scrollIntoView();
   }

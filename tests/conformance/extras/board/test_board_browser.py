@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from conformance.extras.board.asked import asked_pairs
 from tests.conformance.processes import castigate
-from tests.html.planted import STARTED, planted_run
+from tests.html.planted import STARTED, cases, default_judgement, planted_run
 from tests.html.test_browser import CHROMIUM, Reader, chromium
 
 __all__ = ["chromium"]  # a fixture
@@ -115,6 +117,21 @@ def test_a_cell_opens_its_smallest_input_clause_and_script(reader: Reader) -> No
     threads = page.locator("section[aria-labelledby=threads] a")
     assert threads.count() > 10
     assert all(each.get_attribute("href").startswith("https://") for each in threads.all())
+
+
+def test_what_no_claimed_document_says_is_folded_but_for_the_asked_case(reader: Reader) -> None:
+    page = opened(reader, f"{PAIR}/vendor:fast")
+    chosen = page.locator("section.chosen")
+    assert "differs" in chosen.locator("div:not(details div) > h3").all_inner_texts()[0]
+    declined = next(
+        case
+        for case in cases()
+        if default_judgement("vendor:fast", case).verdict == "unsupported"
+        and (case.source, case.target) not in asked_pairs()
+    )
+    page = opened(reader, f"pair.html#{declined.source}/{declined.target}/vendor:fast")
+    summary = page.locator("section.chosen details.folded summary").inner_text()
+    assert re.fullmatch(r"\d+ more cases?: .*unsupported.*", summary)
 
 
 def test_a_run_becomes_grey_by_the_date_of_the_reader(reader: Reader) -> None:
