@@ -63,6 +63,10 @@ class BoardRow:
         """Return whether the run is older than ``OLD``."""
         return self.good is not None and today - self.good.day > OLD
 
+    def since_of(self, finding: Finding) -> tuple[str, str]:
+        """Return what ``since`` has of a finding; two empty texts if it has no cause in common."""
+        return ("", "") if finding.name == UNEXPLAINED else self.since[finding.name]
+
     @property
     def reporter(self) -> str:
         """Who reported the row; empty if its run is our own."""
@@ -250,11 +254,11 @@ class _Encoder:
 
     def _row_findings(self, row: BoardRow) -> Iterator[RowFinding]:
         for each in row.good.findings.findings if row.good is not None else ():
-            since, without = row.since[each.name]
+            since, without = row.since_of(each)
             yield RowFinding(
                 finding=self._finding(each),
-                since=since if each.name != UNEXPLAINED else "",
-                without=without if each.name != UNEXPLAINED else "",
+                since=since,
+                without=without,
                 thread=each.upstream or "",
             )
 

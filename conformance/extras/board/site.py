@@ -18,7 +18,6 @@ from conformance.extras.board.rows import CellName, Example, GoodRun
 from conformance.extras.board.threads import threads_by_pair
 from reports.counterexample.drawing import DatumColumns, allowed_columns, datum_columns
 from reports.dtype_order import usual_first
-from reports.findings.finding import UNEXPLAINED
 from reports.findings.finding_text import counted
 from reports.findings.verdict_signs import SIGNS_AND_MEANINGS
 from reports.html.case_details import SharedValues
@@ -75,10 +74,8 @@ def site_files(rows: Sequence[BoardRow], board: Board, today: date) -> Iterator[
     yield "board.json", board_bytes(board)
     yield "board.schema.json", schema_text().encode()
     yield from badge_files(rows, today)
-    for folder, names in ((STATIC, BORROWED), (OWN_STATIC, ("",))):
-        for file in sorted(folder.iterdir()):
-            if names == ("",) or file.name in names:
-                yield f"static/{file.name}", file.read_bytes()
+    for file in (*(STATIC / name for name in BORROWED), *sorted(OWN_STATIC.iterdir())):
+        yield f"static/{file.name}", file.read_bytes()
     yield "data/board.js", data_file("board", _index_data(columns, rows))
     for source in _sources(columns):
         yield f"data/{source}.js", data_file(source, _source_data(columns, source))
@@ -176,13 +173,12 @@ def _index_data(columns: Sequence[Column], rows: Sequence[BoardRow]) -> dict[str
 
 def _findings(row: BoardRow) -> Iterator[dict[str, str]]:
     for each in row.good.findings.findings if row.good is not None else ():
-        since, without = row.since[each.name]
-        is_named = each.name != UNEXPLAINED
+        since, without = row.since_of(each)
         yield {
             "says": each.says,
             "kind": each.kind,
-            "since": since if is_named else "",
-            "without": without if is_named else "",
+            "since": since,
+            "without": without,
             "thread": each.upstream or "",
             "intended": each.intended or "",
         }
