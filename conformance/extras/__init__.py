@@ -156,6 +156,16 @@ ADDONS = (
         },
         functions={"check_checkpoint": "conformance.extras.checkpoints.check:check_checkpoint"},
     ),
+    Addon(
+        "board",
+        commands={
+            "board": NamedCommand(
+                "conformance.extras.board.command:board_command",
+                "Write a site with the answers of many backends.",
+                "Read",
+            )
+        },
+    ),
     Addon("cluster", executor="conformance.extras.cluster.pool:cluster_pools"),
 )
 """All extras, in the order of ``--help`` and of the pages of a report."""
