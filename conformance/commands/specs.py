@@ -18,6 +18,7 @@ from conformance.commands.document_listing import (
     document_details,
     document_listing,
 )
+from conformance.commands.specs_diff import list_edition_changes
 from reports.findings.finding_text import counted
 from specs.case_rules import matching_rules
 from specs.coverage import Coverage, by_kind, coverage, page_sections
@@ -48,14 +49,19 @@ def specs_command(
     what: Annotated[
         str | None,
         typer.Argument(
-            metavar="DOCUMENT[:VERSION]|lint|schema|page",
-            help="A document to show (with --coverage also a YAML file); `lint` proves documents;"
-            " `schema` prints their JSON schema; `page` prints the digests of a page's lines.",
+            metavar="DOCUMENT[:VERSION]|diff|lint|schema|page",
+            help="A document to show (with --coverage also a YAML file); `diff` compares two"
+            " editions; `lint` proves documents; `schema` prints their JSON schema; `page` prints"
+            " the digests of a page's lines.",
         ),
     ] = None,
-    files: Annotated[
-        list[Path] | None,
-        typer.Argument(metavar="FILE", help="With `lint`: YAML files. With `page`: the page."),
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="FILE|EDITION",
+            help="With `lint`: YAML files. With `page`: the page. With `diff`: the old and the new"
+            " edition, as DOCUMENT:VERSION or YAML file.",
+        ),
     ] = None,
     show_coverage: Annotated[
         bool,
@@ -77,7 +83,8 @@ def specs_command(
     ] = False,
 ) -> None:
     """Show documents, versions, cases and rules, or prove documents total and unambiguous."""
-    if files and what not in ("lint", "page"):
+    files = [*map(Path, words or ())]
+    if files and what not in ("diff", "lint", "page"):
         raise CastigateError("only `castigate specs lint` and `castigate specs page` take files")
     if page is not None and not show_coverage:
         raise CastigateError("--page needs --coverage; add it, or leave --page out")
@@ -86,16 +93,19 @@ def specs_command(
     if show_coverage:
         _show_coverage(what, page)
         return
+    has_changed = False
     match what:
         case None:
             lines = list_documents(as_json)
+        case "diff":
+            lines, has_changed = list_edition_changes(words or (), as_json)
         case "lint":
-            given = [load_document(path) for path in files or []]
+            given = [load_document(path) for path in files]
             lines = list_proofs([prove(document) for document in given or documents().values()])
         case "schema":
             lines = iter([json.dumps(json_schema(), indent=2)])
         case "page":
-            if files is None or len(files) != 1:
+            if len(files) != 1:
                 raise CastigateError("`castigate specs page` takes one page; add its FILE")
             lines = iter(line_digests(read_page(files[0])))
         case _:
@@ -107,6 +117,8 @@ def specs_command(
                 lines = list_version(document, version) if version else list_document(document)
     for line in lines:
         typer.echo(line)
+    if has_changed:
+        raise typer.Exit(1)
 
 
 def _show_coverage(what: str | None, copy: Path | None) -> None:

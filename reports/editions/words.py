@@ -1,0 +1,332 @@
+"""Changes between editions as lines of text, and as data for JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from textwrap import TextWrapper
+from typing import Any
+
+from reports.counterexample.drawing import datum_with_value
+from reports.editions.case_changes import AN_ANSWER, CaseChange, ListedInputs
+from reports.editions.edition_changes import ChangeGroup, EditionChanges, RuleListChange
+from reports.editions.effects import Answering, Effect
+from reports.findings.finding_text import counted, datum_words, dtype_pairs_words
+from reports.problems import ShownDatum
+from specs.cases import Case
+from specs.edition_pairs import CasePair, EditionPair
+from specs.formats import format_named
+
+WIDTH = 100
+"""Columns of a terminal."""
+MOST_BLOCKS = 6
+"""The most pairs of rules whose changes are shown in full."""
+MOST_BACKENDS = 4
+"""The most backends that a line names with their counts."""
+NAMED = 10
+"""The columns of the word that begins a line."""
+
+
+def change_lines(
+    title: str, changes: EditionChanges, backends: Sequence[Answering]
+) -> Iterator[str]:
+    """Yield lines about the changes: how many, then each pair of rules with its simplest input.
+
+    ``title`` names both editions, and ``backends`` are those whose answers were looked at.
+    """
+    yield from _wrapped("", f"{title}: {_headline(changes)}")
+    yield from _other_lines(changes)
+    blocks = _blocks(changes.groups)
+    for shown in blocks[:MOST_BLOCKS]:
+        yield ""
+        yield from _block_lines(shown)
+    if more := blocks[MOST_BLOCKS:]:
+        names = ", ".join(f"{old} → {new}" for old, new in map(_rules_of, more))
+        yield ""
+        yield from _wrapped("", f"{counted(len(more), 'more change')} (--json has all): {names}")
+    for each in changes.rules:
+        yield ""
+        yield from _rule_list_lines(each)
+    if changes.is_by_rules:
+        operation = changes.pairs[0].old.document.entry.operation
+        yield from _wrapped(
+            "", f"compared by rules and what they say, not by inputs: documents of `{operation}`"
+        )
+    if changes.groups and backends:
+        yield ""
+        yield from _backend_lines(changes, backends)
+
+
+def _headline(changes: EditionChanges) -> str:
+    compared = counted(changes.compared, "case")
+    if not changes.changed:
+        return f"none of {compared} changes"
+    change = "changes" if changes.changed == 1 else "change"
+    return f"{changes.changed:,} of {compared} {change}"
+
+
+def _other_lines(changes: EditionChanges) -> Iterator[str]:
+    """Yield what differs besides the rulings of cases that both editions have."""
+    for word, pairs in (("listed", changes.listed), ("unlisted", changes.unlisted)):
+        if pairs:
+            told = f"{counted(len(pairs), 'pair')}: {dtype_pairs_words(pairs)}"
+            yield from _named(word, told)
+    for word, cases in (("new", changes.new), ("gone", changes.gone)):
+        if cases:
+            yield from _named(word, f"{counted(len(cases), 'case')}, such as {cases[0].id}")
+    if changes.renamed:
+        told = f"{counted(changes.renamed, 'case')} by other rules or clauses"
+        yield from _named("same", told)
+    if changes.entries:
+        yield from _named("besides", ", ".join(changes.entries))
+
+
+def _blocks(groups: Iterable[ChangeGroup]) -> list[list[ChangeGroup]]:
+    """Return the groups of the same two rules together, in the order of their first group."""
+    blocks: dict[tuple[str, str], list[ChangeGroup]] = {}
+    for each in groups:
+        blocks.setdefault((each.change.old.rule, each.change.new.rule), []).append(each)
+    return [*blocks.values()]
+
+
+def _rules_of(block: Sequence[ChangeGroup]) -> tuple[str, str]:
+    change = block[0].change
+    return change.old.rule, change.new.rule
+
+
+def _block_lines(block: Sequence[ChangeGroup]) -> Iterator[str]:
+    old, new = _rules_of(block)
+    cases = dict.fromkeys(each.cases for group in block for each in group.cases)
+    pairs = dict.fromkeys((each.new.source, each.new.target) for each in cases)
+    rules = old if old == new else f"{old} → {new}"
+    yield from _wrapped("", f"{rules}: {counted(len(cases), 'case')}, {dtype_pairs_words(pairs)}")
+    was, now = (
+        "; ".join(dict.fromkeys(getattr(each.change, side).clause for each in block))
+        for side in ("old", "new")
+    )
+    if was == now:
+        yield from _named("clause", was)
+    else:
+        yield from _named("was by", was)
+        yield from _named("now by", now)
+    for group in block:
+        yield from _group_lines(group)
+    yield from _effect_lines([effect for group in block for effect in group.effects])
+
+
+def _group_lines(group: ChangeGroup) -> Iterator[str]:
+    simplest = group.simplest
+    case = simplest.cases.new
+    given = _shown(case.source, simplest.inputs.simplest)
+    was, now = allowed_words(simplest)
+    levels = group.change.old.level, group.change.new.level
+    changed = f" ({levels[0]} → {levels[1]})" if levels[0] != levels[1] else ""
+    told = f"as before, {was}" if was == now else f"{was} → {now}"
+    yield from _named(group.change.direction, f"{given} of {_pair(case)}: {told}{changed}")
+    yield from _named("", _extent(group))
+
+
+def _extent(group: ChangeGroup) -> str:
+    """Return words for the inputs of the simplest case, and how many all cases have."""
+    inputs = group.simplest.inputs
+    told = f"{counted(inputs.count, 'input')}, {inputs.words()}"
+    if isinstance(inputs, ListedInputs):
+        told = f"{inputs.count:,} of {counted(inputs.compared, 'listed input')}, {inputs.words()}"
+    if len(group.cases) == 1:
+        return told
+    return f"{told}; {counted(group.count, 'input')} in {counted(len(group.cases), 'case')}"
+
+
+def allowed_words(change: CaseChange) -> tuple[str, str]:
+    """Return words for what was and for what is allowed for the simplest input of a change."""
+    target = change.cases.new.target
+    was, now = (
+        _allowed(target, allowed, best)
+        for allowed, best in (
+            (change.was, change.was_best),
+            (change.now, change.now_best),
+        )
+    )
+    return was, now
+
+
+def _allowed(target: str, allowed: Sequence[str], best: Sequence[str]) -> str:
+    every, recommended = (
+        " or ".join(each if each == AN_ANSWER else datum_words(target, each) for each in words)
+        for words in (allowed, best)
+    )
+    return every if every == recommended else f"{every}, recommended {recommended}"
+
+
+def _effect_lines(effects: Sequence[Effect]) -> Iterator[str]:
+    """Yield which backends give answers that become wrong, and right; then who claims nothing."""
+    for breaks, word in ((True, "breaks"), (False, "mends")):
+        here = [each for each in effects if each.breaks == breaks]
+        own = _by_backend(each for each in here if each.is_claimed)
+        for each in own[:MOST_BACKENDS]:
+            yield from _named(word, _effect(each))
+        others = [_name(each[0]) for each in [*own[MOST_BACKENDS:]]]
+        unclaimed = [_name(each[0]) for each in _by_backend(e for e in here if not e.is_claimed)]
+        if others:
+            yield from _named("", f"and {', '.join(others)}")
+        if unclaimed:
+            yield from _named(word, f"without a claim: {', '.join(unclaimed)}")
+
+
+def _by_backend(effects: Iterable[Effect]) -> list[list[Effect]]:
+    found: dict[str, list[Effect]] = {}
+    for each in effects:
+        found.setdefault(each.backend, []).append(each)
+    return [*found.values()]
+
+
+def _name(effect: Effect) -> str:
+    return f"{effect.backend} {effect.version}"
+
+
+def _effect(effects: Sequence[Effect]) -> str:
+    """Return how many inputs the answers of one backend concern, with an example."""
+    total = sum(each.inputs for each in effects)
+    cases = len({each.cases for each in effects})
+    least = "" if all(each.is_whole for each in effects) else "at least "
+    first = effects[0]
+    case = first.cases.new
+    answer = "an error" if first.answer is None else _shown(case.target, first.answer)
+    given = _shown(case.source, first.simplest)
+    return (
+        f"{_name(first)}: {least}{counted(total, 'input')} in {counted(cases, 'case')}, such as"
+        f" {given} of {_pair(case)}, where it gives {answer}"
+    )
+
+
+def _backend_lines(changes: EditionChanges, backends: Sequence[Answering]) -> Iterator[str]:
+    effects = [each for group in changes.groups for each in group.effects if each.is_claimed]
+    for breaks, word in ((True, "breaks"), (False, "mends")):
+        here = _by_backend(each for each in effects if each.breaks == breaks)
+        told = [
+            f"{_name(each[0])} in {counted(len({effect.cases for effect in each}), 'case')}"
+            for each in here
+        ]
+        yield f"{word}: {', '.join(told) or 'no backend that claims the document'}"
+    recorded = [each for each in backends if each.date]
+    if recorded:
+        versions = ", ".join(f"{each.name} {each.version}" for each in recorded)
+        told = f"by answers recorded {recorded[0].date} in default modes: {versions}"
+        yield from _wrapped("", f"{told} (--backend NAME asks anew)")
+
+
+def _rule_list_lines(change: RuleListChange) -> Iterator[str]:
+    cases = [each.new for each in change.cases]
+    pairs = dict.fromkeys((each.source, each.target) for each in cases)
+    yield from _wrapped("", f"{counted(len(cases), 'case')}, {dtype_pairs_words(pairs)}")
+    for word, rules in (("gone", change.gone), ("new", change.new)):
+        for each in rules:
+            yield from _named(word, f"{each.rule}, {each.level}: {each.inputs}")
+    for name in change.edited:
+        yield from _named("edited", name)
+    yield from _named("such as", cases[0].id)
+
+
+def _named(word: str, text: str) -> list[str]:
+    return _wrapped(f"  {word:<{NAMED}}"[: NAMED + 2], text, " " * (NAMED + 2))
+
+
+def _wrapped(start: str, text: str, more: str = "    ") -> list[str]:
+    wrapper = TextWrapper(
+        width=WIDTH,
+        initial_indent=start,
+        subsequent_indent=more,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return wrapper.wrap(text)
+
+
+def _shown(dtype: str, datum: ShownDatum) -> str:
+    form = format_named(dtype)
+    return datum_with_value(form, datum)
+
+
+def _pair(case: Case) -> str:
+    modes = "".join(f", {name}:{value}" for name, value in case.modes)
+    return f"{case.source} to {case.target}{modes}"
+
+
+def change_records(changes: EditionChanges) -> Iterator[dict[str, Any]]:
+    """Yield an object about both editions, then one for each change and each change of rules."""
+    yield {
+        "kind": "editions",
+        "editions": [_edition_names(each) for each in changes.pairs],
+        "compared_by": "rules" if changes.is_by_rules else "inputs",
+        "cases": changes.compared,
+        "changed": changes.changed,
+        "renamed": changes.renamed,
+        "listed": [list(each) for each in changes.listed],
+        "unlisted": [list(each) for each in changes.unlisted],
+        "new": [each.id for each in changes.new],
+        "gone": [each.id for each in changes.gone],
+        "besides": list(changes.entries),
+    }
+    for group in changes.groups:
+        yield {
+            "kind": "change",
+            "direction": group.change.direction,
+            "old": group.change.old._asdict(),
+            "new": group.change.new._asdict(),
+            "inputs": group.count,
+            "cases": [_case_record(each) for each in group.cases],
+            "backends": [_effect_record(each) for each in group.effects],
+        }
+    for change in changes.rules:
+        yield {
+            "kind": "rules",
+            "gone": [each._asdict() for each in change.gone],
+            "new": [each._asdict() for each in change.new],
+            "edited": list(change.edited),
+            "cases": [_case_ids(each) for each in change.cases],
+        }
+
+
+def _edition_names(pair: EditionPair) -> dict[str, str]:
+    old, new = (f"{each.document.name}:{each.version}" for each in pair)
+    return {"old": old, "new": new}
+
+
+def _case_ids(cases: CasePair) -> dict[str, str]:
+    return {"old": cases.old.id, "new": cases.new.id}
+
+
+def _case_record(each: CaseChange) -> dict[str, Any]:
+    inputs = each.inputs
+    return {
+        **_case_ids(each.cases),
+        "inputs": inputs.count,
+        "of": inputs.compared if isinstance(inputs, ListedInputs) else None,
+        "where": inputs.words(),
+        "simplest": _datum(each.cases.new.source, inputs.simplest),
+        "was": list(each.was),
+        "was_recommended": list(each.was_best),
+        "now": list(each.now),
+        "now_recommended": list(each.now_best),
+    }
+
+
+def _effect_record(effect: Effect) -> dict[str, Any]:
+    case = effect.cases.new
+    answer = {"error": True} if effect.answer is None else _datum(case.target, effect.answer)
+    return {
+        "backend": effect.backend,
+        "version": effect.version,
+        "claimed": effect.is_claimed,
+        "effect": "breaks" if effect.breaks else "mends",
+        "verdict": effect.verdict,
+        **_case_ids(effect.cases),
+        "inputs": effect.inputs,
+        "compared": effect.compared,
+        "all": effect.is_whole,
+        "simplest": _datum(case.source, effect.simplest),
+        "answer": answer,
+    }
+
+
+def _datum(dtype: str, datum: ShownDatum) -> Any:
+    return {"text": datum} if isinstance(datum, str) else format_named(dtype).hexadecimal(datum)
