@@ -18,7 +18,9 @@ from conformance.commands.document_listing import (
     document_details,
     document_listing,
 )
-from conformance.commands.specs_diff import list_edition_changes
+from conformance.commands.options import BackendOption, PythonOption, TimeoutOption
+from conformance.commands.specs_diff import diff_editions
+from oracles.backend.launch_config import DEFAULT_TIMEOUT, launch_configs
 from reports.findings.finding_text import counted
 from specs.case_rules import matching_rules
 from specs.coverage import Coverage, by_kind, coverage, page_sections
@@ -78,11 +80,19 @@ def specs_command(
     as_json: Annotated[
         bool,
         typer.Option(
-            "--json", help="Print a JSON object per document, with a DOCUMENT its rules and cases."
+            "--json",
+            help="Print a JSON object per document, with a DOCUMENT its rules and cases; with"
+            " `diff` one per change.",
         ),
     ] = False,
+    backend: BackendOption = None,
+    python: PythonOption = None,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,
 ) -> None:
-    """Show documents, versions, cases and rules, or prove documents total and unambiguous."""
+    """Show documents, versions, cases and rules, compare editions, or prove documents.
+
+    The exit code of `diff` is 0 if no ruling changes, and 1 if one does.
+    """
     files = [*map(Path, words or ())]
     if files and what not in ("diff", "lint", "page"):
         raise CastigateError("only `castigate specs lint` and `castigate specs page` take files")
@@ -90,6 +100,10 @@ def specs_command(
         raise CastigateError("--page needs --coverage; add it, or leave --page out")
     if as_json and (show_coverage or what in ("lint", "schema", "page")):
         raise CastigateError("--json lists documents; give a DOCUMENT, or leave --json out")
+    if (backend or python) and what != "diff":
+        raise CastigateError(
+            "--backend and --python are for `castigate specs diff`; leave them out"
+        )
     if show_coverage:
         _show_coverage(what, page)
         return
@@ -98,7 +112,8 @@ def specs_command(
         case None:
             lines = list_documents(as_json)
         case "diff":
-            lines, has_changed = list_edition_changes(words or (), as_json)
+            found = diff_editions(words or (), launch_configs(backend or (), python or (), timeout))
+            lines, has_changed = found.lines(as_json=as_json), not found.changes.is_same
         case "lint":
             given = [load_document(path) for path in files]
             lines = list_proofs([prove(document) for document in given or documents().values()])

@@ -44,9 +44,9 @@ class Answering(Protocol):
     """A backend, asked or recorded: its name and version, and what it answers.
 
     ``has_modes`` is false if the answers are only those to cases of default modes. ``date`` is the
-    day of recorded answers, else empty. ``is_held_to`` says whether the backend claims the edition. ``answers`` takes the cases of both
-    editions, and inputs of it; it returns the answers under the old edition and those under the
-    new one.
+    day of recorded answers, else empty. ``is_held_to`` says whether the backend claims the edition.
+    ``answers`` takes the cases of both editions, and inputs. It returns the answers to the case of
+    the old edition and those to the case of the new one.
     """
 
     @property
@@ -143,6 +143,9 @@ def effects(
     source, target = (format_named(getattr(change.cases.new, end)) for end in ("source", "target"))
     if not (source.is_numeric and target.is_numeric):
         return
+    are_listed = all((source.name, target.name) in each.listed for each in editions)
+    # What is recorded of a pair says nothing of a version that lacks it: it may be refused there.
+    backends = [each for each in backends if each.has_modes or are_listed]
     is_whole = change.inputs.count <= MOST_INPUTS
     inputs = change.inputs.patterns(MOST_INPUTS if is_whole else FEW_INPUTS)
     rulings = [
@@ -187,11 +190,13 @@ def _is_allowed(rules: Ruling, inputs: Bits, given: Given) -> tuple[Mask, Mask]:
     grades = grade_answers(rules, inputs, expected, given.codes)
     is_allowed = grades == ALLOWED
     is_known = given.is_known.copy()
-    for nans in rules.target.nan_codes:
-        for code in {nans[0], nans[-1]}:
-            other = np.where(is_nan(rules.target, given.codes), code, given.codes)
-            others = grade_answers(rules, inputs, expected, other.astype(given.codes.dtype))
-            is_known &= (others == ALLOWED) == is_allowed
+    is_any_nan = is_nan(rules.target, given.codes)
+    ends = (code for nans in rules.target.nan_codes for code in {nans[0], nans[-1]})
+    for code in (*ends, expected.codes, expected.others):
+        one = np.broadcast_to(np.asarray(code, given.codes.dtype), given.codes.shape)
+        here = is_any_nan & is_nan(rules.target, one)
+        grades = grade_answers(rules, inputs, expected, np.where(here, one, given.codes))
+        is_known &= (grades == ALLOWED) == is_allowed
     open_or_refused = np.isin(
         expected.branch_indices, (*rules.open_branches, *rules.refused_branches)
     )

@@ -23,6 +23,8 @@ from specs.formats import Format
 MOST_RUNS = 1 << 12
 """The most runs that are joined and described one by one; of more, their extent is."""
 
+EVERY_INPUT = "every input"
+"""The words for all patterns of a source."""
 PatternRun = tuple[int, int]
 """The first and the last of consecutive patterns."""
 
@@ -147,7 +149,7 @@ class InputSet:
     def words(self) -> str:
         """Describe the patterns: as intervals of values, or where they lie if these are many."""
         if self.count == 1 << self.source.bits:
-            return "every input"
+            return EVERY_INPUT
         if self.runs is not None:
             return region(self.source, self.runs)
         return f"a part of {region(self.source, self._extent())}"
@@ -215,7 +217,7 @@ def region(source: Format, runs: Sequence[PatternRun]) -> str:
     )
     count = last - first + np.uint64(1)
     words = region_words(source, FailingInputs(int(first.size), columns, count), None)
-    return words or "every input"
+    return words or EVERY_INPUT
 
 
 def _sample(run: PatternRun, most: int) -> list[int]:

@@ -10,6 +10,7 @@ from reports.counterexample.drawing import datum_with_value
 from reports.editions.case_changes import AN_ANSWER, CaseChange, ListedInputs
 from reports.editions.edition_changes import ChangeGroup, EditionChanges, RuleListChange
 from reports.editions.effects import Answering, Effect
+from reports.editions.input_set import EVERY_INPUT
 from reports.findings.finding_text import counted, datum_words, dtype_pairs_words
 from reports.problems import ShownDatum
 from specs.cases import Case
@@ -20,8 +21,8 @@ WIDTH = 100
 """Columns of a terminal."""
 MOST_BLOCKS = 6
 """The most pairs of rules whose changes are shown in full."""
-MOST_BACKENDS = 4
-"""The most backends that a line names with their counts."""
+EFFECTS = ((True, "breaks"), (False, "mends"))
+"""What a change does to a backend, in a word: make its answers wrong, or right."""
 NAMED = 10
 """The columns of the word that begins a line."""
 
@@ -31,29 +32,65 @@ def change_lines(
 ) -> Iterator[str]:
     """Yield lines about the changes: how many, then each pair of rules with its simplest input.
 
-    ``title`` names both editions, and ``backends`` are those whose answers were looked at.
+    Pairs of dtypes that only one edition lists have one line for each rule. ``title`` names both
+    editions, and ``backends`` are those whose answers were looked at.
     """
     yield from _wrapped("", f"{title}: {_headline(changes)}")
     yield from _other_lines(changes)
-    blocks = _blocks(changes.groups)
+    others = _without(changes.groups, {*changes.listed, *changes.unlisted})
+    blocks = _blocks(others)
     for shown in blocks[:MOST_BLOCKS]:
         yield ""
         yield from _block_lines(shown)
     if more := blocks[MOST_BLOCKS:]:
-        names = ", ".join(f"{old} → {new}" for old, new in map(_rules_of, more))
         yield ""
+        names = ", ".join(map(_rules, more))
         yield from _wrapped("", f"{counted(len(more), 'more change')} (--json has all): {names}")
+    for word, pairs in (("listed", changes.listed), ("unlisted", changes.unlisted)):
+        if groups := _of_pairs(changes.groups, set(pairs)):
+            yield ""
+            yield f"pairs {word} now, by rule:"
+            yield from _brief_lines(groups)
     for each in changes.rules:
         yield ""
         yield from _rule_list_lines(each)
     if changes.is_by_rules:
         operation = changes.pairs[0].old.document.entry.operation
-        yield from _wrapped(
-            "", f"compared by rules and what they say, not by inputs: documents of `{operation}`"
-        )
-    if changes.groups and backends:
+        told = f"documents of `{operation}` are compared by their rules, not input by input"
+        yield from _wrapped("", told)
+    if others and backends:
         yield ""
-        yield from _backend_lines(changes, backends)
+        yield from _backend_lines(others, backends)
+
+
+def _of_pairs(groups: Iterable[ChangeGroup], pairs: set[tuple[str, str]]) -> list[ChangeGroup]:
+    """Return the groups with only their cases of some pairs of dtypes; none without a case."""
+    found = []
+    for group in groups:
+        cases = tuple(each for each in group.cases if _dtypes(each.cases) in pairs)
+        if cases:
+            effects = tuple(each for each in group.effects if _dtypes(each.cases) in pairs)
+            found.append(ChangeGroup(group.change, cases, effects))
+    return found
+
+
+def _without(groups: Iterable[ChangeGroup], pairs: set[tuple[str, str]]) -> list[ChangeGroup]:
+    groups = list(groups)
+    every = {_dtypes(each.cases) for group in groups for each in group.cases}
+    return _of_pairs(groups, every - pairs)
+
+
+def _dtypes(cases: CasePair) -> tuple[str, str]:
+    return cases.new.source, cases.new.target
+
+
+def _brief_lines(groups: Sequence[ChangeGroup]) -> Iterator[str]:
+    """Yield a line for each two rules: how many cases they take, and the simplest input."""
+    for block in _blocks(groups):
+        cases = {each.cases for group in block for each in group.cases}
+        given, was, now = _example(block[0])
+        told = f"{_rules(block)}: {counted(len(cases), 'case')}, such as {given}: {was} → {now}"
+        yield from _wrapped("  ", told)
 
 
 def _headline(changes: EditionChanges) -> str:
@@ -88,20 +125,23 @@ def _blocks(groups: Iterable[ChangeGroup]) -> list[list[ChangeGroup]]:
     return [*blocks.values()]
 
 
-def _rules_of(block: Sequence[ChangeGroup]) -> tuple[str, str]:
+def _rules(block: Sequence[ChangeGroup]) -> str:
     change = block[0].change
-    return change.old.rule, change.new.rule
+    old, new = change.old.rule, change.new.rule
+    return old if old == new else f"{old} → {new}"
 
 
 def _block_lines(block: Sequence[ChangeGroup]) -> Iterator[str]:
-    old, new = _rules_of(block)
     cases = dict.fromkeys(each.cases for group in block for each in group.cases)
-    pairs = dict.fromkeys((each.new.source, each.new.target) for each in cases)
-    rules = old if old == new else f"{old} → {new}"
-    yield from _wrapped("", f"{rules}: {counted(len(cases), 'case')}, {dtype_pairs_words(pairs)}")
+    pairs = dict.fromkeys(map(_dtypes, cases))
+    told = f"{_rules(block)}: {counted(len(cases), 'case')}, {dtype_pairs_words(pairs)}"
+    yield from _wrapped("", told)
     was, now = (
-        "; ".join(dict.fromkeys(getattr(each.change, side).clause for each in block))
-        for side in ("old", "new")
+        "; ".join(dict.fromkeys(clauses))
+        for clauses in (
+            [each.change.old.clause for each in block],
+            [each.change.new.clause for each in block],
+        )
     )
     if was == now:
         yield from _named("clause", was)
@@ -114,26 +154,31 @@ def _block_lines(block: Sequence[ChangeGroup]) -> Iterator[str]:
 
 
 def _group_lines(group: ChangeGroup) -> Iterator[str]:
-    simplest = group.simplest
-    case = simplest.cases.new
-    given = _shown(case.source, simplest.inputs.simplest)
-    was, now = allowed_words(simplest)
+    given, was, now = _example(group)
     levels = group.change.old.level, group.change.new.level
-    changed = f" ({levels[0]} → {levels[1]})" if levels[0] != levels[1] else ""
-    told = f"as before, {was}" if was == now else f"{was} → {now}"
-    yield from _named(group.change.direction, f"{given} of {_pair(case)}: {told}{changed}")
+    changed = f", {levels[0]} → {levels[1]}" if levels[0] != levels[1] else ""
+    told = f"{was} as before" if was == now else f"{was} → {now}"
+    yield from _named(group.change.direction, f"{given}: {told}{changed}")
     yield from _named("", _extent(group))
 
 
+def _example(group: ChangeGroup) -> tuple[str, str, str]:
+    """Return words for the simplest input, for what was allowed, and for what is allowed now."""
+    simplest = group.simplest
+    case = simplest.cases.new
+    given = _shown(case.source, simplest.inputs.simplest)
+    return f"{given} of {_pair(case)}", *allowed_words(simplest)
+
+
 def _extent(group: ChangeGroup) -> str:
-    """Return words for the inputs of the simplest case, and how many all cases have."""
+    """Return words for the changed inputs of the simplest case, and how many cases change so."""
     inputs = group.simplest.inputs
-    told = f"{counted(inputs.count, 'input')}, {inputs.words()}"
+    among = counted(inputs.count, "input")
     if isinstance(inputs, ListedInputs):
-        told = f"{inputs.count:,} of {counted(inputs.compared, 'listed input')}, {inputs.words()}"
-    if len(group.cases) == 1:
-        return told
-    return f"{told}; {counted(group.count, 'input')} in {counted(len(group.cases), 'case')}"
+        among = f"{inputs.count:,} of {counted(inputs.compared, 'listed input')}"
+    where = inputs.words()
+    told = f"every input ({inputs.count:,})" if where == EVERY_INPUT else f"{among}: {where}"
+    return told if len(group.cases) == 1 else f"{told}; so in {counted(len(group.cases), 'case')}"
 
 
 def allowed_words(change: CaseChange) -> tuple[str, str]:
@@ -158,18 +203,16 @@ def _allowed(target: str, allowed: Sequence[str], best: Sequence[str]) -> str:
 
 
 def _effect_lines(effects: Sequence[Effect]) -> Iterator[str]:
-    """Yield which backends give answers that become wrong, and right; then who claims nothing."""
-    for breaks, word in ((True, "breaks"), (False, "mends")):
+    """Yield which backends give answers that become wrong, and which ones that become right."""
+    for breaks, word in EFFECTS:
         here = [each for each in effects if each.breaks == breaks]
-        own = _by_backend(each for each in here if each.is_claimed)
-        for each in own[:MOST_BACKENDS]:
-            yield from _named(word, _effect(each))
-        others = [_name(each[0]) for each in [*own[MOST_BACKENDS:]]]
-        unclaimed = [_name(each[0]) for each in _by_backend(e for e in here if not e.is_claimed)]
+        claimed = _by_backend(each for each in here if each.is_claimed)
+        others = [_name(each) for each, *_ in _by_backend(e for e in here if not e.is_claimed)]
+        told = [", ".join(map(_reach, claimed)), *([_sample(claimed[0][0])] if claimed else [])]
         if others:
-            yield from _named("", f"and {', '.join(others)}")
-        if unclaimed:
-            yield from _named(word, f"without a claim: {', '.join(unclaimed)}")
+            told.append(f"without a claim {', '.join(others)}")
+        if here:
+            yield from _named(word, "; ".join(filter(None, told)))
 
 
 def _by_backend(effects: Iterable[Effect]) -> list[list[Effect]]:
@@ -183,35 +226,33 @@ def _name(effect: Effect) -> str:
     return f"{effect.backend} {effect.version}"
 
 
-def _effect(effects: Sequence[Effect]) -> str:
-    """Return how many inputs the answers of one backend concern, with an example."""
+def _reach(effects: Sequence[Effect]) -> str:
+    """Return a backend with the number of inputs and cases to which its answers are concerned."""
     total = sum(each.inputs for each in effects)
-    cases = len({each.cases for each in effects})
     least = "" if all(each.is_whole for each in effects) else "at least "
-    first = effects[0]
-    case = first.cases.new
-    answer = "an error" if first.answer is None else _shown(case.target, first.answer)
-    given = _shown(case.source, first.simplest)
-    return (
-        f"{_name(first)}: {least}{counted(total, 'input')} in {counted(cases, 'case')}, such as"
-        f" {given} of {_pair(case)}, where it gives {answer}"
-    )
+    cases = len({each.cases for each in effects})
+    return f"{_name(effects[0])} ({least}{counted(total, 'input')} in {counted(cases, 'case')})"
 
 
-def _backend_lines(changes: EditionChanges, backends: Sequence[Answering]) -> Iterator[str]:
-    effects = [each for group in changes.groups for each in group.effects if each.is_claimed]
-    for breaks, word in ((True, "breaks"), (False, "mends")):
-        here = _by_backend(each for each in effects if each.breaks == breaks)
+def _sample(effect: Effect) -> str:
+    case = effect.cases.new
+    answer = "an error" if effect.answer is None else _shown(case.target, effect.answer)
+    given = _shown(case.source, effect.simplest)
+    return f"{effect.backend} gives {answer} for {given} of {_pair(case)}"
+
+
+def _backend_lines(groups: Sequence[ChangeGroup], backends: Sequence[Answering]) -> Iterator[str]:
+    effects = [each for group in groups for each in group.effects if each.is_claimed]
+    for breaks, word in EFFECTS:
         told = [
             f"{_name(each[0])} in {counted(len({effect.cases for effect in each}), 'case')}"
-            for each in here
+            for each in _by_backend(each for each in effects if each.breaks == breaks)
         ]
-        yield f"{word}: {', '.join(told) or 'no backend that claims the document'}"
-    recorded = [each for each in backends if each.date]
-    if recorded:
+        yield f"{word} {', '.join(told) or 'no backend that claims the document'}"
+    if recorded := [each for each in backends if each.date]:
         versions = ", ".join(f"{each.name} {each.version}" for each in recorded)
-        told = f"by answers recorded {recorded[0].date} in default modes: {versions}"
-        yield from _wrapped("", f"{told} (--backend NAME asks anew)")
+        told_of = f"recorded {recorded[0].date}, in default modes (--backend NAME asks anew)"
+        yield from _wrapped("", f"{told_of}: {versions}")
 
 
 def _rule_list_lines(change: RuleListChange) -> Iterator[str]:
