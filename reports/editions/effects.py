@@ -169,7 +169,7 @@ def effects(
             yield Effect(
                 backend=backend.name,
                 version=backend.version,
-                is_claimed=backend.is_held_to(editions[wrong]),
+                is_claimed=any(map(backend.is_held_to, editions)),
                 breaks=breaks,
                 verdict="violates" if key.level == "required" else "deviates",
                 cases=change.cases,

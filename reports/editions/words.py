@@ -21,6 +21,7 @@ WIDTH = 100
 """Columns of a terminal."""
 MOST_BLOCKS = 6
 """The most pairs of rules whose changes are shown in full."""
+Groups = Sequence[Sequence[ChangeGroup]]
 EFFECTS = ((True, "breaks"), (False, "mends"))
 """What a change does to a backend, in a word: make its answers wrong, or right."""
 NAMED = 10
@@ -37,8 +38,7 @@ def change_lines(
     """
     yield from _wrapped("", f"{title}: {_headline(changes)}")
     yield from _other_lines(changes)
-    others = _without(changes.groups, {*changes.listed, *changes.unlisted})
-    blocks = _blocks(others)
+    blocks = _blocks(_without(changes.groups, {*changes.listed, *changes.unlisted}))
     for shown in blocks[:MOST_BLOCKS]:
         yield ""
         yield from _block_lines(shown)
@@ -58,9 +58,9 @@ def change_lines(
         operation = changes.pairs[0].old.document.entry.operation
         told = f"documents of `{operation}` are compared by their rules, not input by input"
         yield from _wrapped("", told)
-    if others and backends:
+    if blocks and backends:
         yield ""
-        yield from _backend_lines(others, backends)
+        yield from _backend_lines(blocks, backends)
 
 
 def _of_pairs(groups: Iterable[ChangeGroup], pairs: set[tuple[str, str]]) -> list[ChangeGroup]:
@@ -208,7 +208,7 @@ def _effect_lines(effects: Sequence[Effect]) -> Iterator[str]:
         here = [each for each in effects if each.breaks == breaks]
         claimed = _by_backend(each for each in here if each.is_claimed)
         others = [_name(each) for each, *_ in _by_backend(e for e in here if not e.is_claimed)]
-        told = [", ".join(map(_reach, claimed)), *([_sample(claimed[0][0])] if claimed else [])]
+        told = [_reaches(claimed), *([_sample(claimed[0][0])] if claimed else [])]
         if others:
             told.append(f"without a claim {', '.join(others)}")
         if here:
@@ -226,12 +226,19 @@ def _name(effect: Effect) -> str:
     return f"{effect.backend} {effect.version}"
 
 
-def _reach(effects: Sequence[Effect]) -> str:
-    """Return a backend with the number of inputs and cases to which its answers are concerned."""
-    total = sum(each.inputs for each in effects)
-    least = "" if all(each.is_whole for each in effects) else "at least "
-    cases = len({each.cases for each in effects})
-    return f"{_name(effects[0])} ({least}{counted(total, 'input')} in {counted(cases, 'case')})"
+def _reaches(by_backend: Iterable[Sequence[Effect]]) -> str:
+    """Return how many inputs of how many cases concern each backend; equal numbers stand once."""
+    names: dict[str, list[str]] = {}
+    for effects in by_backend:
+        total = sum(each.inputs for each in effects)
+        least = "" if all(each.is_whole for each in effects) else "at least "
+        reach = f"{least}{counted(total, 'input')} in {_cases(effects)}"
+        names.setdefault(reach, []).append(_name(effects[0]))
+    return "; ".join(f"{', '.join(each)}: {reach}" for reach, each in names.items())
+
+
+def _cases(effects: Sequence[Effect]) -> str:
+    return counted(len({each.cases for each in effects}), "case")
 
 
 def _sample(effect: Effect) -> str:
@@ -241,18 +248,20 @@ def _sample(effect: Effect) -> str:
     return f"{effect.backend} gives {answer} for {given} of {_pair(case)}"
 
 
-def _backend_lines(groups: Sequence[ChangeGroup], backends: Sequence[Answering]) -> Iterator[str]:
-    effects = [each for group in groups for each in group.effects if each.is_claimed]
+def _backend_lines(blocks: Groups, backends: Sequence[Answering]) -> Iterator[str]:
+    """Yield in how many cases each backend that claims the document breaks, and who answered."""
+    effects = [
+        each for block in blocks for group in block for each in group.effects if each.is_claimed
+    ]
     for breaks, word in EFFECTS:
-        told = [
-            f"{_name(each[0])} in {counted(len({effect.cases for effect in each}), 'case')}"
-            for each in _by_backend(each for each in effects if each.breaks == breaks)
-        ]
-        yield f"{word} {', '.join(told) or 'no backend that claims the document'}"
+        here = _by_backend(each for each in effects if each.breaks == breaks)
+        told = ", ".join(f"{_name(each[0])} in {_cases(each)}" for each in here)
+        if len(blocks) > 1 or not here:
+            yield from _wrapped("", f"{word} {told or 'no backend that claims the document'}")
     if recorded := [each for each in backends if each.date]:
         versions = ", ".join(f"{each.name} {each.version}" for each in recorded)
-        told_of = f"recorded {recorded[0].date}, in default modes (--backend NAME asks anew)"
-        yield from _wrapped("", f"{told_of}: {versions}")
+        told = f"recorded {recorded[0].date}, in default modes (--backend NAME asks anew)"
+        yield from _wrapped("", f"{told}: {versions}")
 
 
 def _rule_list_lines(change: RuleListChange) -> Iterator[str]:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from itertools import combinations
 
 import pytest
 
 from reports.editions.input_set import InputSet
 from reports.editions.ruling_changes import RuleChange, ruling_changes
-from specs.branches import Ruling, rounded_otherwise
+from specs.branches import Ruling
 from specs.edition_pairs import edition_pairs, match_cases
-from specs.formats import format_named
 from specs.ruling import ruling
-from specs.selection import select
 from tests.reports.editions.by_definition import direction
 
 EDITIONS = (
