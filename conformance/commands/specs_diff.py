@@ -44,7 +44,7 @@ class EditionDiff:
     def lines(self, *, as_json: bool) -> Iterator[str]:
         """Yield the changes as lines of text, or as JSON."""
         if as_json:
-            for record in change_records(self.changes):
+            for record in change_records(self.changes, self.backends):
                 yield json.dumps(record, ensure_ascii=False)
         else:
             yield from change_lines(self.title, self.changes, self.backends)

@@ -301,12 +301,21 @@ def _pair(case: Case) -> str:
     return f"{case.source} to {case.target}{modes}"
 
 
-def change_records(changes: EditionChanges) -> Iterator[dict[str, Any]]:
-    """Yield an object about both editions, then one for each change and each change of rules."""
+def change_records(
+    changes: EditionChanges, backends: Sequence[Answering]
+) -> Iterator[dict[str, Any]]:
+    """Yield an object about both editions, then one for each change and each change of rules.
+
+    ``backends`` are those whose answers were looked at.
+    """
     yield {
         "kind": "editions",
         "editions": [_edition_names(each) for each in changes.pairs],
         "compared_by": "rules" if changes.is_by_rules else "inputs",
+        "backends": [
+            {"name": each.name, "version": each.version, "recorded": each.date or None}
+            for each in backends
+        ],
         "cases": changes.compared,
         "changed": changes.changed,
         "renamed": changes.renamed,

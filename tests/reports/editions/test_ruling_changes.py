@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from pathlib import Path
 
 import pytest
 
+from conformance.families.cast.quick_inputs import few_patterns
 from reports.editions.input_set import InputSet
 from reports.editions.ruling_changes import RuleChange, ruling_changes
-from specs.branches import Ruling
+from specs.branches import Ruling, rounded_otherwise
+from specs.cases import Case
 from specs.edition_pairs import edition_pairs, match_cases
-from specs.ruling import ruling
+from specs.loader import load_document
+from specs.model.vocabulary import Rounding
+from specs.ruling import rule_case, ruling
 from tests.reports.editions.by_definition import direction
 
 EDITIONS = (
@@ -21,7 +26,7 @@ EDITIONS = (
     ("cinn-cast:tvm", "cinn-cast:1.0"),
     ("wasm-convert:2.0", "wasm-convert:3.0"),
 )
-HALVES = ("float16/int8", "bfloat16/bool")
+HALVES = ("float16/int8",)
 """Pairs from 16 bits that are compared besides those from at most 8."""
 
 
@@ -73,3 +78,84 @@ def test_every_input_of_a_narrow_source_is_compared(old: str, new: str) -> None:
             if before.meaning != after.meaning:
                 changed += assert_same(before, after)
     assert changed or "wasm" in old
+
+
+def document(tmp_path: Path, source: str, target: str, then: str) -> Ruling:
+    """Return the ruling of a cast by a document that has only this one."""
+    path = tmp_path / f"{len(list(tmp_path.iterdir()))}.yaml"
+    path.write_text(DOCUMENT.format(source=source, target=target, then=then))
+    return rule_case(load_document(path), Case("own", "1", source, target))
+
+
+DOCUMENT = """\
+document: own
+title: One cast
+operation: cast
+seed: none
+scope: own-dtypes
+versions:
+  1: {{from: [{source}], to: [{target}], rules: [only]}}
+rules:
+  only: {{clause: "all", level: required, when: {{}}, then: {{{then}}}}}
+tensors:
+  every: {{clause: "all", level: required, when: {{}}, then: same-shape}}
+"""
+CLAMPS = "overflow: max, -overflow: lowest, otherwise: value"
+WRAPS = "overflow: wrap, -overflow: lowest, otherwise: value"
+
+
+def test_answers_that_meet_in_some_periods_are_no_change(tmp_path: Path) -> None:
+    """The low byte of 2^23 - 1 integers above 127 is 127, which clamping gives as well."""
+    clamps, wraps = (document(tmp_path, "int32", "int8", then) for then in (CLAMPS, WRAPS))
+    [(change, inputs)] = ruling_changes(clamps, wraps).items()
+    assert change.direction == "other"
+    assert inputs.count == (1 << 31) - 128 - ((1 << 23) - 1)
+    assert inputs.simplest == 0x80
+    assert inputs.words() == "a part of x ≥ 128"
+
+
+def test_narrow_integers_that_meet_are_found_one_by_one(tmp_path: Path) -> None:
+    clamps, wraps = (document(tmp_path, "int8", "uint4", then) for then in (CLAMPS, WRAPS))
+    assert assert_same(clamps, wraps)
+
+
+def test_another_rounding_changes_half_of_the_midpoints() -> None:
+    """Ties to even and ties away differ at the midpoints above each finite even float32."""
+    rules = ruling(Case("onnx-cast", "25", "float64", "float32"))
+    [(change, inputs)] = ruling_changes(rules, rounded_otherwise(rules, "nearest-away")).items()
+    assert change.old == change.new
+    largest_even = 0x7F7FFFFE
+    assert inputs.count == 2 * (largest_even // 2 + 1)
+
+
+def holds(inputs: InputSet, code: int) -> bool:
+    return any(
+        grid.highs[0] <= code >> grid.shift <= grid.highs[1]
+        and grid.lows[0] <= code & ((1 << grid.shift) - 1) <= grid.lows[1]
+        for grid in inputs.grids
+    )
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "rounding"),
+    [
+        ("float32", "float16", "toward-zero"),
+        ("float32", "bfloat16", "odd"),
+        ("float32", "float8e5m2", "ceil"),
+        ("int64", "float32", "floor"),
+    ],
+)
+def test_inputs_of_wide_sources_change_as_the_definition_says(
+    source: str, target: str, rounding: Rounding
+) -> None:
+    modes = (("saturate", "1"),) if "float8" in target else ()
+    old = ruling(Case("onnx-cast", "25", source, target, modes))
+    new = rounded_otherwise(old, rounding)
+    changes = ruling_changes(old, new)
+    changed = 0
+    for code in few_patterns(source, target, 1500).tolist():
+        how = direction(old, new, code)
+        found = [change.direction for change, inputs in changes.items() if holds(inputs, code)]
+        assert found == ([how] if how else []), hex(code)
+        changed += how is not None
+    assert changed > 50
