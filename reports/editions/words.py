@@ -12,6 +12,7 @@ from reports.editions.edition_changes import ChangeGroup, EditionChanges, RuleLi
 from reports.editions.effects import Answering, Effect
 from reports.editions.input_set import EVERY_INPUT
 from reports.findings.finding_text import counted, datum_words, dtype_pairs_words
+from reports.grading.divergences import simplicity
 from reports.problems import ShownDatum
 from specs.cases import Case
 from specs.edition_pairs import CasePair, EditionPair
@@ -208,7 +209,9 @@ def _effect_lines(effects: Sequence[Effect]) -> Iterator[str]:
         here = [each for each in effects if each.breaks == breaks]
         claimed = _by_backend(each for each in here if each.is_claimed)
         others = [_name(each) for each, *_ in _by_backend(e for e in here if not e.is_claimed)]
-        told = [_reaches(claimed), *([_sample(claimed[0][0])] if claimed else [])]
+        told = [_reaches(claimed)]
+        if claimed:
+            told.append(_sample(min(claimed[0], key=_simplicity)))
         if others:
             told.append(f"without a claim {', '.join(others)}")
         if here:
@@ -224,6 +227,10 @@ def _by_backend(effects: Iterable[Effect]) -> list[list[Effect]]:
 
 def _name(effect: Effect) -> str:
     return f"{effect.backend} {effect.version}"
+
+
+def _simplicity(effect: Effect) -> tuple[int, int, int]:
+    return simplicity(format_named(effect.cases.new.source), effect.simplest)
 
 
 def _reaches(by_backend: Iterable[Sequence[Effect]]) -> str:
