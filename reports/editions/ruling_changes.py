@@ -56,13 +56,13 @@ class Answers(NamedTuple):
     other_rise: int
 
     def at(self, period: int, mask: int) -> CodeRanges:
-        """Return the allowed ranges of codes in a period, in order; adjacent ones are joined."""
+        """Return the allowed ranges of codes in a period, in order; of two equal ones, one."""
         ends = (
             ((self.low + period * self.rise) & mask, self.width),
             ((self.other_low + period * self.other_rise) & mask, self.other_width),
         )
         (low, high), (start, end) = sorted((low, low + width) for low, width in ends)
-        return [(low, max(high, end))] if start <= high + 1 else [(low, high), (start, end)]
+        return [(low, max(high, end))] if start <= high else [(low, high), (start, end)]
 
     @property
     def rises(self) -> set[int]:

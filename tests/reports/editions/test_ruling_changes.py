@@ -119,6 +119,17 @@ def test_narrow_integers_that_meet_are_found_one_by_one(tmp_path: Path) -> None:
     assert assert_same(clamps, wraps)
 
 
+def test_what_is_recommended_of_the_same_answers_is_compared(tmp_path: Path) -> None:
+    nans = "inf: inf, -inf: -inf, overflow: inf, -overflow: -inf, otherwise: nearest-even"
+    plain, better = (
+        document(tmp_path, "float8e5m2", "float16", f"nan: {nan}, {nans}")
+        for nan in ("nan", "{is: nan, and-recommended: +nan}")
+    )
+    [(change, inputs)] = ruling_changes(plain, better).items()
+    assert (change.direction, inputs.words()) == ("stricter", "NaN")
+    assert assert_same(better, plain)
+
+
 def test_another_rounding_changes_half_of_the_midpoints() -> None:
     """Ties to even and ties away differ at the midpoints above each finite even float32."""
     rules = ruling(Case("onnx-cast", "25", "float64", "float32"))
