@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -206,20 +206,25 @@ def _listed_only(one: Edition, other: Edition) -> Iterator[tuple[str, str]]:
 
 
 def _changed_entries(pair: EditionPair) -> Iterator[str]:
-    """Yield the names of shape rules, forms and promises that two documents do not share."""
-    old, new = (each.document.entry for each in pair)
-    if old is new:
-        return
-    sections: tuple[tuple[str, Callable[[Any], dict[str, Any]]], ...] = (
-        ("shape rule", lambda entry: entry.tensors),
-        ("form", lambda entry: entry.forms),
-        ("promise", lambda entry: entry.promises()),
+    """Yield the names of shape rules, forms and promises that two editions do not share."""
+    sections: tuple[tuple[str, Callable[[Edition], Mapping[str, BaseModel]]], ...] = (
+        ("shape rule", _shape_rules),
+        ("form", lambda edition: edition.document.entry.forms),
+        ("promise", lambda edition: edition.document.entry.promises()),
     )
     for noun, entries_of in sections:
-        before, after = entries_of(old), entries_of(new)
+        before, after = map(entries_of, pair)
         for name in dict.fromkeys((*before, *after)):
             if _requirement(before.get(name)) != _requirement(after.get(name)):
                 yield f"{noun} `{name}`"
+
+
+def _shape_rules(edition: Edition) -> Mapping[str, BaseModel]:
+    return {
+        name: rule
+        for name, rule in edition.document.entry.tensors.items()
+        if rule.when.version is None or edition.version in rule.when.version
+    }
 
 
 def _default_cases(edition: Edition) -> set[Case]:

@@ -123,6 +123,13 @@ def test_shape_rules_that_differ_are_named(tmp_path: Path) -> None:
     assert (code, found[-1]) == (1, "  besides   shape rule `every-shape`")
 
 
+def test_shape_rules_of_some_versions_differ_between_versions() -> None:
+    code, found = lines("cinn-cast:tvm", "cinn-cast:torch-xla")
+    assert code == 1
+    assert found[0] == "cinn-cast:tvm → cinn-cast:torch-xla: none of 169 cases changes"
+    assert found[1].startswith("  besides   shape rule `")
+
+
 def test_a_file_is_compared_with_the_shipped_document_of_its_name(tmp_path: Path) -> None:
     text = (DOCUMENTS / "onnx_cast.yaml").read_text("utf-8")
     start, end = text.split("  integer-to-float8:\n", 1)
