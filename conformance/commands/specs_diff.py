@@ -113,7 +113,7 @@ class Asked:
     def is_held_to(self, edition: Edition) -> bool:
         """Return whether the backend claims the edition; a user's own counts as claimed."""
         name = edition.document.name
-        is_own = documents().get(name) is not edition.document
+        is_own = name not in documents() or name in documents().own
         return is_own or self.backend.claims(name, edition.version)
 
     def answers(self, cases: CasePair, inputs: Bits) -> tuple[Given, Given]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from oracles.claims import is_held_to, parse_claim
+from oracles.claims import Claim, is_held_to, parse_claim
 from oracles.protocol import Bits, Mask
 from oracles.registry import BUILTINS
 from reports.behaviors.known_answers import KnownFramework, known_answers
@@ -84,16 +85,18 @@ class Recorded:
         return False
 
     def is_held_to(self, edition: Edition) -> bool:
-        """Return whether the framework's adapter claims the edition; of a user's own, always."""
+        """Return whether the framework's adapter claims the edition.
+
+        Every framework counts as claiming a document of the user's own, unless it has the name of a
+        shipped one.
+        """
         name = edition.document.name
-        if documents().get(name) is not edition.document:
+        if name not in documents():
             return True
-        adapter = BUILTINS[self.name]
-        oracle = getattr(import_module(adapter.module), adapter.attribute)
-        claims = getattr(oracle, "claims", None)
-        if claims is None:  # They depend on the version that is installed.
+        claims = _claims(self.name)
+        if claims is None:
             return name in documents_called(self.name)
-        return is_held_to(map(parse_claim, claims), (), name, edition.version)
+        return is_held_to(claims, (), name, edition.version)
 
     def answers(self, cases: CasePair, inputs: Bits) -> tuple[Given, Given]:
         """Return what the table has for the pair of dtypes."""
@@ -107,6 +110,15 @@ class Recorded:
             codes, is_known = pair.answers(source, target, inputs)
             found = Given(codes, nothing, is_known)
         return found, found
+
+
+@cache
+def _claims(name: str) -> tuple[Claim, ...] | None:
+    """Return the claims of a framework's adapter; None if they depend on what is installed."""
+    adapter = BUILTINS[name]
+    oracle = getattr(import_module(adapter.module), adapter.attribute)
+    claims: tuple[str, ...] | None = getattr(oracle, "claims", None)
+    return None if claims is None else tuple(map(parse_claim, claims))
 
 
 def recorded_backends() -> list[Answering]:

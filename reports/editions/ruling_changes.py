@@ -172,7 +172,8 @@ def ruling_changes(old: Ruling, new: Ruling) -> dict[RuleChange, InputSet]:
         for key, period, offsets in _joined(_changed(one, other, end, periods, old.target.mask)):
             grids = periodic_grids(first, last, shift, offsets, period)
             found.setdefault(key, []).extend(grids)
-    return {key: InputSet(old.source, tuple(grids)) for key, grids in found.items()}
+    # The last period of a stretch may end before an offset at which answers change in it alone.
+    return {key: InputSet(old.source, tuple(grids)) for key, grids in found.items() if grids}
 
 
 def _stretches(sides: tuple[Side, Side]) -> list[tuple[int, int, int]]:

@@ -161,12 +161,22 @@ def test_inputs_of_wide_sources_change_as_the_definition_says(
 ) -> None:
     modes = (("saturate", "1"),) if "float8" in target else ()
     old = ruling(Case("onnx-cast", "25", source, target, modes))
-    new = rounded_otherwise(old, rounding)
+    assert_sampled(old, rounded_otherwise(old, rounding))
+
+
+def assert_sampled(old: Ruling, new: Ruling) -> None:
     changes = ruling_changes(old, new)
+    assert all(each.count for each in changes.values())
     changed = 0
-    for code in few_patterns(source, target, 1500).tolist():
+    for code in few_patterns(old.source.name, old.target.name, 1500).tolist():
         how = direction(old, new, code)
         found = [change.direction for change, inputs in changes.items() if holds(inputs, code)]
         assert found == ([how] if how else []), hex(code)
         changed += how is not None
     assert changed > 50
+
+
+def test_a_change_has_inputs_where_the_last_period_of_a_stretch_is_short() -> None:
+    pair = "bfloat16", "float8e5m2fnuz"
+    old = ruling(Case("onnx-cast", "25", *pair, (("saturate", "1"),)))
+    assert_sampled(old, ruling(Case("stablehlo-convert", "1.20", *pair)))
