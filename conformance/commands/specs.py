@@ -19,7 +19,6 @@ from conformance.commands.document_listing import (
     document_listing,
 )
 from conformance.commands.options import BackendOption, PythonOption, TimeoutOption
-from conformance.commands.specs_diff import diff_editions
 from oracles.backend.launch_config import DEFAULT_TIMEOUT, launch_configs
 from reports.findings.finding_text import counted
 from specs.case_rules import matching_rules
@@ -112,6 +111,8 @@ def specs_command(
         case None:
             lines = list_documents(as_json)
         case "diff":
+            from conformance.commands.specs_diff import diff_editions  # Other words ask no backend.
+
             found = diff_editions(words or (), launch_configs(backend or (), python or (), timeout))
             lines, has_changed = found.lines(as_json=as_json), not found.changes.is_same
         case "lint":
