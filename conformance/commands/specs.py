@@ -90,7 +90,7 @@ def specs_command(
 ) -> None:
     """Show documents, versions, cases and rules, compare editions, or prove documents.
 
-    The exit code of `diff` is 0 if no ruling changes, and 1 if one does.
+    The exit code of `diff` is 0 if nothing changes, and 1 if something does.
     """
     files = [*map(Path, words or ())]
     if files and what not in ("diff", "lint", "page"):
