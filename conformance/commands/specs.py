@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import groupby
 from pathlib import Path
+from pkgutil import resolve_name
 from textwrap import wrap
 from typing import Annotated
 
@@ -19,6 +20,7 @@ from conformance.commands.document_listing import (
     document_listing,
 )
 from conformance.commands.options import BackendOption, PythonOption, TimeoutOption
+from conformance.extras import SPECS_WORDS
 from oracles.backend.launch_config import DEFAULT_TIMEOUT, launch_configs
 from reports.findings.finding_text import counted
 from specs.case_rules import matching_rules
@@ -111,8 +113,7 @@ def specs_command(
         case None:
             lines = list_documents(as_json)
         case "diff":
-            from conformance.commands.specs_diff import diff_editions  # Other words ask no backend.
-
+            diff_editions = resolve_name(SPECS_WORDS["diff"])  # Other words ask no backend.
             found = diff_editions(words or (), launch_configs(backend or (), python or (), timeout))
             lines, has_changed = found.lines(as_json=as_json), not found.changes.is_same
         case "lint":

@@ -6,7 +6,6 @@ from fnmatch import fnmatch
 
 RELATED = (
     ("reports/findings/codec_wrongs.py", "conformance/extras/codec/codec"),
-    ("specs/edition_pairs.py", "specs/edition_pairs"),
     ("specs/behaviors.py", "reports/behavior_file reports/behavior_search"),
     ("specs/house_*.py", "specs/house_rules conformance/house_rules"),
     ("specs/questions.py", "specs/questions"),

@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oracles.reference import expect_by_exact
-from reports.counterexample.drawing import quoted
-from reports.editions.input_set import InputSet, region, run_grid
-from reports.editions.ruling_changes import (
+from conformance.extras.editions.edition_pairs import CasePair
+from conformance.extras.editions.input_set import InputSet, region, run_grid
+from conformance.extras.editions.ruling_changes import (
     Answers,
     CodeRanges,
     RuleChange,
@@ -26,12 +25,13 @@ from reports.editions.ruling_changes import (
     names_codes,
     ruling_changes,
 )
+from oracles.reference import expect_by_exact
+from reports.counterexample.drawing import quoted
 from reports.findings.failing_inputs import expected_of
 from reports.grading.allowed_answers import describe_allowed
 from reports.grading.divergences import datum_of, simplicity
 from reports.problems import ShownDatum
 from specs.branches import Ruling
-from specs.edition_pairs import CasePair
 from specs.formats import Format
 from specs.outcomes import Nan
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reports.editions.input_set import EVERY_INPUT, InputSet, periodic_grids, run_grid
+from conformance.extras.editions.input_set import EVERY_INPUT, InputSet, periodic_grids, run_grid
 from specs.formats import format_named
 from tests.search import examples
 

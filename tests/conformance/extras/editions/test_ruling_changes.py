@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
+from conformance.extras.editions.edition_pairs import edition_pairs, match_cases
+from conformance.extras.editions.input_set import InputSet
+from conformance.extras.editions.ruling_changes import RuleChange, ruling_changes
 from conformance.families.cast.quick_inputs import few_patterns
-from reports.editions.input_set import InputSet
-from reports.editions.ruling_changes import RuleChange, ruling_changes
 from specs.branches import Ruling, rounded_otherwise
 from specs.cases import Case
-from specs.edition_pairs import edition_pairs, match_cases
 from specs.loader import load_document
 from specs.model.vocabulary import Rounding
 from specs.ruling import rule_case, ruling
-from tests.reports.editions.by_definition import direction
+from tests.conformance.extras.editions.by_definition import direction
 
 EDITIONS = (
     ("onnx-cast:24", "onnx-cast:25"),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from specs.edition_pairs import edition_pairs, match_cases
+from conformance.extras.editions.edition_pairs import edition_pairs, match_cases
 from specs.errors import CastigateError
 
 OWN = """\

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
+from conformance.extras.editions.input_set import Grid, InputSet, periodic_grids
 from oracles.reference.staircase import Staircase, Step, staircase, stretches
-from reports.editions.input_set import Grid, InputSet, periodic_grids
 from specs.branches import Branch, Ruling
 from specs.formats import Format
 from specs.model.vocabulary import Level

@@ -7,10 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from reports.editions.case_changes import AN_ANSWER, CaseChange, ListedInputs, case_changes
+from conformance.extras.editions.case_changes import (
+    AN_ANSWER,
+    CaseChange,
+    ListedInputs,
+    case_changes,
+)
+from conformance.extras.editions.edition_pairs import CasePair
 from specs.branches import AnswerDue, Ruling
 from specs.cases import Case
-from specs.edition_pairs import CasePair
 from specs.outcomes import Outcome, ParsesTo, PlainText, Rejected
 from specs.ruling import ruling
 

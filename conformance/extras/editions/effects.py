@@ -10,17 +10,17 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from conformance.extras.editions.case_changes import CaseChange
+from conformance.extras.editions.edition_pairs import CasePair, EditionPair
 from oracles.claims import Claim, is_held_to, parse_claim
 from oracles.protocol import Bits, Mask
 from oracles.registry import BUILTINS
 from reports.behaviors.known_answers import KnownFramework, known_answers
-from reports.editions.case_changes import CaseChange
 from reports.findings.failing_inputs import expected_of
 from reports.grading.allowed_answers import ALLOWED, grade_answers, is_nan
 from reports.grading.divergences import datum_of, index_of_simplest
 from reports.problems import ShownDatum
 from specs.branches import Ruling
-from specs.edition_pairs import CasePair, EditionPair
 from specs.editions import Edition
 from specs.formats import format_named
 from specs.loader import documents

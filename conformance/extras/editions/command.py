@@ -11,6 +11,10 @@ from functools import lru_cache
 import numpy as np
 
 from conformance.driver import drive
+from conformance.extras.editions.edition_changes import EditionChanges, edition_changes
+from conformance.extras.editions.edition_pairs import CasePair, edition_pairs
+from conformance.extras.editions.effects import Answering, Given, recorded_backends
+from conformance.extras.editions.words import change_lines, change_records
 from conformance.families.cast.quick_inputs import quick_inputs
 from conformance.judging.values import ValueAnswer, ask_values
 from oracles.backend.client import Client
@@ -19,11 +23,7 @@ from oracles.backend.loading import load_all
 from oracles.backend.replies import Answered, Raised
 from oracles.protocol import Bits
 from oracles.registry import Backend
-from reports.editions.edition_changes import EditionChanges, edition_changes
-from reports.editions.effects import Answering, Given, recorded_backends
-from reports.editions.words import change_lines, change_records
 from specs.cases import Case
-from specs.edition_pairs import CasePair, edition_pairs
 from specs.editions import Edition, edition
 from specs.errors import CastigateError
 from specs.formats import format_named

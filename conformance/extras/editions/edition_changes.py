@@ -9,14 +9,14 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from conformance.extras.editions.case_changes import CaseChange, ListInputs, case_changes
+from conformance.extras.editions.edition_pairs import CasePair, EditionPair, match_cases
+from conformance.extras.editions.effects import Answering, Effect, effects
+from conformance.extras.editions.ruling_changes import RuleChange
 from reports.dtype_order import usual_first
-from reports.editions.case_changes import CaseChange, ListInputs, case_changes
-from reports.editions.effects import Answering, Effect, effects
-from reports.editions.ruling_changes import RuleChange
 from reports.grading.divergences import simplicity
 from specs.case_rules import CaseRule, case_rules
 from specs.cases import Case
-from specs.edition_pairs import CasePair, EditionPair, match_cases
 from specs.editions import Edition
 from specs.formats import format_named
 from specs.ruling import rule_case

@@ -6,16 +6,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from textwrap import TextWrapper
 from typing import Any
 
+from conformance.extras.editions.case_changes import AN_ANSWER, CaseChange, ListedInputs
+from conformance.extras.editions.edition_changes import ChangeGroup, EditionChanges, RuleListChange
+from conformance.extras.editions.edition_pairs import CasePair, EditionPair
+from conformance.extras.editions.effects import Answering, Effect
+from conformance.extras.editions.input_set import EVERY_INPUT
 from reports.counterexample.drawing import datum_with_value
-from reports.editions.case_changes import AN_ANSWER, CaseChange, ListedInputs
-from reports.editions.edition_changes import ChangeGroup, EditionChanges, RuleListChange
-from reports.editions.effects import Answering, Effect
-from reports.editions.input_set import EVERY_INPUT
 from reports.findings.finding_text import counted, datum_words, dtype_pairs_words
 from reports.grading.divergences import simplicity
 from reports.problems import ShownDatum
 from specs.cases import Case
-from specs.edition_pairs import CasePair, EditionPair
 from specs.formats import format_named
 
 WIDTH = 100

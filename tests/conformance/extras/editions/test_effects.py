@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from conformance.extras.editions.edition_changes import EditionChanges, edition_changes
+from conformance.extras.editions.edition_pairs import CasePair, edition_pairs
+from conformance.extras.editions.effects import Answering, Given, Recorded, recorded_backends
 from oracles.protocol import Bits
 from reports.behaviors.known_answers import known_answers
-from reports.editions.edition_changes import EditionChanges, edition_changes
-from reports.editions.effects import Answering, Given, Recorded, recorded_backends
-from specs.edition_pairs import CasePair, edition_pairs
 from specs.editions import Edition
 from specs.formats import format_named
 
