@@ -9,22 +9,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-from conformance.extras.vectors.index import Index, VectorFile
+from conformance.extras.vectors.index import VectorFile, VectorIndex
 from lab.truths.comparison import Compared
 from lab.truths.generic_floats import Gfloat
 from lab.truths.known import KNOWN
 from lab.truths.questions import Truth, question_of
 from lab.truths.softfloat import SoftFloat
 from oracles.reference import expect_by_kernels
+from oracles.reference.breakpoints import Words
 from specs.cases import Case
 from specs.editions import edition
 from specs.loader import document_named
 from specs.ruling import ruling
 
 PEERS: tuple[Truth, ...] = (SoftFloat(), Gfloat())
-Words = NDArray[np.uint64]
 
 
 @dataclass
@@ -37,7 +36,7 @@ class Comparison:
     failures: list[str] = field(default_factory=list)
 
 
-def compare_files(folder: Path, index: Index, peer: Truth) -> Comparison:
+def compare_files(folder: Path, index: VectorIndex, peer: Truth) -> Comparison:
     """Ask a peer the inputs at both ends of every line of the casts that it knows."""
     found = Comparison()
     for each in index.files:

@@ -12,7 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from conformance.extras.vectors.command import LIMIT, selected_cases, write_vectors
-from conformance.extras.vectors.index import Index
+from conformance.extras.vectors.index import VectorIndex
 from specs.cases import Case
 from specs.formats import format_named
 
@@ -40,7 +40,7 @@ def _is_released(case: Case) -> bool:
     return case.document != "small-floats" or not is_wide or case.mode.get("overflow") is None
 
 
-def write_release(folder: Path, cases: Collection[Case], packed: Path) -> Index:
+def write_release(folder: Path, cases: Collection[Case], packed: Path) -> VectorIndex:
     """Write the release of cases into a new folder, and pack it; return its index."""
     folder.mkdir()
     index = write_vectors(folder, cases, LIMIT, os.cpu_count() or 1, with_headers=False)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from conformance.extras.vectors.command import LIMIT, selected_cases, write_vectors
-from conformance.extras.vectors.index import Index
+from conformance.extras.vectors.index import VectorIndex
 from lab.truths.questions import Answers, Patterns, Question
 from lab.vectors.peers import compare_files, rows_of
 from lab.vectors.release import NAME, pack, released_cases, write_release
@@ -45,20 +45,20 @@ class MlDtypesLike:
 
 
 @pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Index]:
+def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, VectorIndex]:
     folder = tmp_path_factory.mktemp("vectors")
     cases = selected_cases(["onnx-cast"], PAIR)
     return folder, write_vectors(folder, cases, LIMIT, 1, with_headers=False)
 
 
-def test_a_peer_that_agrees_has_no_failure(written: tuple[Path, Index]) -> None:
+def test_a_peer_that_agrees_has_no_failure(written: tuple[Path, VectorIndex]) -> None:
     found = compare_files(*written, MlDtypesLike())
     assert found.files >= 1
     assert found.answers > 300
     assert found.failures == []
 
 
-def test_a_peer_that_differs_is_told_with_file_and_input(written: tuple[Path, Index]) -> None:
+def test_a_peer_that_differs_is_told_with_file_and_input(written: tuple[Path, VectorIndex]) -> None:
     found = compare_files(*written, MlDtypesLike(wrong=0x3C00))
     assert len(found.failures) == 0  # 1.0 lies within an interval, and only ends are asked
     rows = rows_of(written[0] / next(each.file for each in written[1].files), 8)

@@ -31,7 +31,7 @@ COMMON = "onnx-cast"
 """The document whose case is shown of a backend that claims no document of the pair."""
 ABOUT = "about "
 """What ``value_text`` writes before a rounded number; a cell has no room for it."""
-Pair = tuple[str, str]
+DtypePair = tuple[str, str]
 """The names of a source and of a target dtype."""
 
 
@@ -44,7 +44,7 @@ class AskedEntry(StrictModel):
 
 
 @dataclass(frozen=True)
-class Asked:
+class AskedInput:
     """A pair of the first screen.
 
     ``input`` is spelled as people do, and ``code`` is its pattern. ``words`` names answers by their
@@ -59,7 +59,7 @@ class Asked:
     words: Mapping[int, str]
 
     @property
-    def pair(self) -> Pair:
+    def pair(self) -> DtypePair:
         """The names of the dtypes."""
         return self.source.name, self.target.name
 
@@ -73,7 +73,7 @@ class Asked:
 
 
 @cache
-def asked_pairs() -> Mapping[Pair, Asked]:
+def asked_pairs() -> Mapping[DtypePair, AskedInput]:
     """Return the pairs of the first screen, the most asked first.
 
     Raise DocumentError if their file is invalid.
@@ -87,18 +87,18 @@ def asked_pairs() -> Mapping[Pair, Asked]:
     return {each.pair: each for each in found}
 
 
-def _asked(name: str, entry: AskedEntry) -> Asked:
+def _asked(name: str, entry: AskedEntry) -> AskedInput:
     source, target = map(format_named, name.split("/"))
     words = {int(pattern, 16): word for pattern, word in entry.words.items()}
     spelled = entry.input
-    return Asked(source, target, spelled, int(datum(source, spelled, name)), entry.asks, words)
+    return AskedInput(source, target, spelled, int(datum(source, spelled, name)), entry.asks, words)
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """A case of an asked pair on one backend, with the digests of its inputs and answers."""
 
-    pair: Pair
+    pair: DtypePair
     document: str
     case: str
     verdict: str
@@ -129,7 +129,7 @@ def answers_of(
     answer is shown before all others, and then those of the documents that ``claim_order`` puts
     first.
     """
-    by_pair: dict[Pair, list[Candidate]] = {}
+    by_pair: dict[DtypePair, list[Candidate]] = {}
     for each in candidates:
         by_pair.setdefault(each.pair, []).append(each)
 
@@ -142,7 +142,7 @@ def answers_of(
     )
 
 
-def _shown(asked: Asked, ranked: list[Candidate], held: RunAnswers) -> AskedAnswer | None:
+def _shown(asked: AskedInput, ranked: list[Candidate], held: RunAnswers) -> AskedAnswer | None:
     if not ranked:
         return None
     for each in ranked:
@@ -156,7 +156,7 @@ def _answer(word: str, shown: Candidate) -> AskedAnswer:
     return AskedAnswer(word=word, case=shown.case, verdict=cast("Verdict", shown.verdict))
 
 
-def _word(asked: Asked, candidate: Candidate, held: RunAnswers) -> str:
+def _word(asked: AskedInput, candidate: Candidate, held: RunAnswers) -> str:
     """Return the word for a stored answer to the telling input; empty if there is none."""
     answered = held.answered(candidate.asked, candidate.answers)
     if answered is None:

@@ -21,11 +21,11 @@ MOST_BYTES = 1_000_000
 """The most bytes of a ``board.json`` of all backends that install."""
 NOT_ASKED: Final = -1
 """The kind of a cell that the run of a row did not ask."""
-Count = Annotated[int, Field(ge=0)]
-Index = Annotated[int, Field(ge=0)]
+WholeCount = Annotated[int, Field(ge=0)]
+Place = Annotated[int, Field(ge=0)]
 """The place of an item in a list of the file, from 0."""
 Day = Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\d$")]
-Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+HexDigest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
 class AskedPair(StrictModel):
@@ -41,8 +41,8 @@ class CaseBlock(StrictModel):
     """Cases of a document: one source, each of ``modes`` in turn, and in it each of ``targets``."""
 
     source: str
-    targets: Index
-    modes: Index
+    targets: Place
+    modes: Place
 
 
 class FindingText(StrictModel):
@@ -61,7 +61,7 @@ class RowFinding(StrictModel):
     about it, or empty.
     """
 
-    finding: Index
+    finding: Place
     since: str
     without: str = ""
     thread: str = ""
@@ -71,7 +71,7 @@ class CellKind(StrictModel):
     """What cells of a row have in common: the verdict, and the row's findings behind it."""
 
     verdict: Verdict
-    findings: tuple[Index, ...] = ()
+    findings: tuple[Place, ...] = ()
 
 
 class AskedAnswer(StrictModel):
@@ -92,7 +92,7 @@ class Reported(StrictModel):
     """
 
     by: str
-    certificate: Digest
+    certificate: HexDigest
     signer: str
     result: Literal["pass", "fail"]
 
@@ -124,7 +124,7 @@ class Row(StrictModel):
     version: str
     latest: bool
     date: Day | None
-    run: Digest | None
+    run: HexDigest | None
     tier: str
     machine: str
     newer: str

@@ -37,8 +37,8 @@ from specs import VERSION
 
 OLD = timedelta(days=60)
 """The age from which on a run says little about today."""
-Names = tuple[str, ...]
-Kind = tuple[str, tuple[int, ...]]
+NameList = tuple[str, ...]
+CellTraits = tuple[str, tuple[int, ...]]
 """A verdict, and the places of the findings behind it."""
 
 
@@ -185,7 +185,7 @@ class _Encoder:
     """Encodes rows by the cases, lists and findings that they share."""
 
     def __init__(self, rows: Sequence[BoardRow]) -> None:
-        self.targets, self.modes = _Shared[Names](), _Shared[Names]()
+        self.targets, self.modes = _Shared[NameList](), _Shared[NameList]()
         self.texts = _Shared[FindingText]()
         names: dict[str, dict[CellName, None]] = {}
         for row in rows:
@@ -232,7 +232,7 @@ class _Encoder:
     def row(self, row: BoardRow, today: date) -> Row:
         """Return a row as it stands in ``board.json``."""
         good, (backend, road) = row.good, backend_and_road(row.backend)
-        kinds = _Shared[Kind]()
+        kinds = _Shared[CellTraits]()
         return Row(
             backend=backend,
             road=road,
@@ -262,7 +262,7 @@ class _Encoder:
                 thread=each.upstream or "",
             )
 
-    def _cells(self, good: GoodRun, kinds: _Shared[Kind]) -> dict[str, tuple[int, ...]]:
+    def _cells(self, good: GoodRun, kinds: _Shared[CellTraits]) -> dict[str, tuple[int, ...]]:
         found = {}
         own = {name.edition for name in good.verdicts}
         for edition, order in self.order.items():
@@ -273,7 +273,7 @@ class _Encoder:
         return found
 
 
-def _kind_of(good: GoodRun, name: CellName, kinds: _Shared[Kind]) -> int:
+def _kind_of(good: GoodRun, name: CellName, kinds: _Shared[CellTraits]) -> int:
     verdict = good.verdicts.get(name)
     if verdict is None:
         return NOT_ASKED
@@ -281,6 +281,6 @@ def _kind_of(good: GoodRun, name: CellName, kinds: _Shared[Kind]) -> int:
     return kinds.place((verdict, tuple(place for place, _ in explained)))
 
 
-def _cell_kind(kind: Kind) -> CellKind:
+def _cell_kind(kind: CellTraits) -> CellKind:
     verdict, findings = kind
     return CellKind(verdict=cast("Verdict", verdict), findings=findings)

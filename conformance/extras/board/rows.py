@@ -47,7 +47,7 @@ class CellName(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
+class WrongInput:
     """How a case is wrong: the broken rule, the simplest input, and a script that shows it.
 
     ``smallest``, ``answer`` and ``allowed`` are patterns in hex, or texts. Without an input,
@@ -66,7 +66,7 @@ class Example:
     script: str
 
     @classmethod
-    def of_finding(cls, finding: Finding, share: ExplainedCase) -> Example:
+    def of_finding(cls, finding: Finding, share: ExplainedCase) -> WrongInput:
         """Return the example of a finding in one case."""
         told = "" if share.smallest else share_words(share) or share.answer
         script = script_or_command(replace(finding, explained=(share,)))
@@ -76,7 +76,7 @@ class Example:
         )  # fmt: skip
 
     @classmethod
-    def of_broken_rule(cls, cell: Cell, broken: Divergence) -> Example:
+    def of_broken_rule(cls, cell: Cell, broken: Divergence) -> WrongInput:
         """Return the example of a rule that a cell breaks, which no finding explains."""
         return cls(
             broken.rule, broken.clause, broken.level, broken.wrong, cell.reaches_ends,
@@ -90,7 +90,7 @@ class RowFindings:
     """The findings of a row, and by case the place of each that explains it, with its example."""
 
     findings: tuple[Finding, ...] = ()
-    explained: Mapping[str, Sequence[tuple[int, Example]]] = field(default_factory=dict)
+    explained: Mapping[str, Sequence[tuple[int, WrongInput]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ class GoodRun:
     answers: tuple[AskedAnswer | None, ...]
     verdicts: Mapping[CellName, str]
     findings: RowFindings
-    broken: Mapping[str, Example]
+    broken: Mapping[str, WrongInput]
     reported: Reported | None = None
 
     @property
@@ -202,7 +202,7 @@ class _RunReader:
         self.candidates: dict[str, list[Candidate]] = {}
         self.claimed: dict[str, set[str]] = {}
         self.unclaimed: dict[str, set[str]] = {}
-        self.broken: dict[str, dict[str, Example]] = {}
+        self.broken: dict[str, dict[str, WrongInput]] = {}
         self.failing: list[Cell] = []
 
     def read(self) -> None:
@@ -226,9 +226,9 @@ class _RunReader:
         name = CellName(f"{cell.document}:{cell.version}", cell.source, cell.target, cell.mode)
         self.verdicts[cell.backend][name] = cell.verdict
         if cell.broken:
-            self.broken[cell.backend][cell.case] = Example.of_broken_rule(cell, cell.broken[0])
+            self.broken[cell.backend][cell.case] = WrongInput.of_broken_rule(cell, cell.broken[0])
         elif cell.verdict in NO_ANSWER:
-            told = Example("", "", "", 0, True, "", "", (), cell.message, cell.reproduction)
+            told = WrongInput("", "", "", 0, True, "", "", (), cell.message, cell.reproduction)
             self.broken[cell.backend][cell.case] = told
         if (candidate := Candidate.of(cell)) is not None:
             self.candidates[cell.backend].append(candidate)
@@ -292,7 +292,7 @@ def _nothing_answered(counts: Counter[str]) -> str:
 
 def _row_findings(findings: Sequence[Finding], shown: Mapping[CellName, str]) -> RowFindings:
     cases = {name.case for name in shown}
-    explained: dict[str, list[tuple[int, Example]]] = {}
+    explained: dict[str, list[tuple[int, WrongInput]]] = {}
     for place, finding in enumerate(findings):
         for share in finding.explained:
             if share.cell.check or share.cell.case not in cases:
@@ -300,7 +300,7 @@ def _row_findings(findings: Sequence[Finding], shown: Mapping[CellName, str]) ->
             known = explained.setdefault(share.cell.case, [])
             # A case may break several rules by one finding, whose worst comes first.
             if place not in dict(known):
-                known.append((place, Example.of_finding(finding, share)))
+                known.append((place, WrongInput.of_finding(finding, share)))
     return RowFindings(tuple(findings), explained)
 
 

@@ -10,11 +10,11 @@ from typing import Any
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
-from conformance.extras.board.asked import Asked, asked_pairs
+from conformance.extras.board.asked import AskedInput, asked_pairs
 from conformance.extras.board.badges import badge_file, badge_files
 from conformance.extras.board.board_file import AskedAnswer, Board, board_bytes, schema_text
 from conformance.extras.board.made_board import OLD, BoardRow
-from conformance.extras.board.rows import CellName, Example, GoodRun
+from conformance.extras.board.rows import CellName, GoodRun, WrongInput
 from conformance.extras.board.threads import threads_by_pair
 from reports.counterexample.drawing import DatumColumns, allowed_columns, datum_columns
 from reports.dtype_order import usual_first
@@ -59,10 +59,10 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Line:
+class BackendLine:
     """A pair on the first screen, with the answer of each column."""
 
-    asked: Asked
+    asked: AskedInput
     answers: tuple[AskedAnswer | None, ...]
 
 
@@ -105,7 +105,7 @@ def _pages(columns: Sequence[Column], board: Board, today: date) -> Iterator[tup
         keep_trailing_newline=True,
     )
     answers = zip(*(_answers(each) for each in columns), strict=True)
-    lines = [Line(*each) for each in zip(asked_pairs().values(), answers, strict=True)]
+    lines = [BackendLine(*each) for each in zip(asked_pairs().values(), answers, strict=True)]
     shown = {each.verdict for line in lines for each in line.answers if each is not None}
     environment.globals |= {
         "navigation": [],
@@ -221,7 +221,7 @@ def _groups(good: GoodRun, names: Sequence[CellName], examples: SharedValues) ->
 
     Instead of a finding's place there is -1 for a broken rule that no finding explains.
     """
-    found: dict[Hashable, tuple[str, list[list[str]], list[tuple[int, Example]]]] = {}
+    found: dict[Hashable, tuple[str, list[list[str]], list[tuple[int, WrongInput]]]] = {}
     for name in names:
         verdict, case = good.verdicts[name], name.case
         shown = [*good.findings.explained.get(case, ())]
@@ -245,7 +245,7 @@ def _groups(good: GoodRun, names: Sequence[CellName], examples: SharedValues) ->
     ]
 
 
-def _example(pair: tuple[Format, ...], example: Example) -> dict[str, Any]:
+def _example(pair: tuple[Format, ...], example: WrongInput) -> dict[str, Any]:
     source, target = pair
     is_drawn = bool(example.smallest)
     return {

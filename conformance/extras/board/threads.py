@@ -11,7 +11,7 @@ from specs.model.yaml_file import read_yaml
 
 
 @dataclass(frozen=True)
-class Thread:
+class PublicThread:
     """A public thread: its address, and what it reports in a sentence."""
 
     link: str
@@ -19,15 +19,15 @@ class Thread:
 
 
 @cache
-def threads_by_pair() -> Mapping[tuple[str, str], tuple[Thread, ...]]:
+def threads_by_pair() -> Mapping[tuple[str, str], tuple[PublicThread, ...]]:
     """Map each pair of dtypes to the threads that ask about it, in the order of the docket.
 
     Of a chain of casts, the first two dtypes count. ``castigate docket`` checks the files.
     """
-    found: dict[tuple[str, str], dict[Thread, None]] = {}
+    found: dict[tuple[str, str], dict[PublicThread, None]] = {}
     for path in sorted(DOCKET.glob("*.yaml")):
         for link, entry in read_yaml(path).data["threads"].items():
             for question in entry["questions"]:
                 _, source, target, *_ = question["case"].split("/")
-                found.setdefault((source, target), {})[Thread(link, entry["report"])] = None
+                found.setdefault((source, target), {})[PublicThread(link, entry["report"])] = None
     return {pair: tuple(threads) for pair, threads in found.items()}

@@ -15,15 +15,15 @@ from conformance.extras.codec.asked_texts import asked_texts, given_to, numbers_
 from conformance.extras.codec.c_program import symbol_hint
 from conformance.extras.codec.process import (
     Advance,
-    Answers,
+    CodecAnswerBits,
     CodecFailedError,
     ManyRunsError,
     NotOpenedError,
-    Words64,
+    WordsOf64,
     seconds_of_children,
 )
 from conformance.extras.codec.target import AnySignature, CodecTarget
-from conformance.extras.codec.ways import PROBES, Way, find_way, way_words
+from conformance.extras.codec.ways import PROBES, CodecWay, find_way, way_words
 from conformance.families.cast.quick_inputs import few_patterns, quick_inputs
 from oracles.reference.breakpoints import breakpoints, distinct
 from reports.counterexample.drawing import datum_with_value, quoted
@@ -96,8 +96,8 @@ class _Asked:
     ``drawn``, ``reason`` and ``left_out`` are as in ``CodecAnswers``.
     """
 
-    inputs: Words64
-    answers: Answers
+    inputs: WordsOf64
+    answers: CodecAnswerBits
     count: int
     reason: str = ""
     drawn: int = 0
@@ -149,7 +149,9 @@ def ask_all(
     )
 
 
-def _ask(way: Way, rules: Ruling, jobs: int, progress: Callable[[int, str], Advance]) -> _Asked:
+def _ask(
+    way: CodecWay, rules: Ruling, jobs: int, progress: Callable[[int, str], Advance]
+) -> _Asked:
     source = rules.source
     if source.kind == "text":
         return _ask_texts(way, rules)
@@ -173,7 +175,7 @@ def _ask(way: Way, rules: Ruling, jobs: int, progress: Callable[[int, str], Adva
     return _Asked(inputs, answers, inputs.size, reason, drawn)
 
 
-def _ask_texts(way: Way, rules: Ruling) -> _Asked:
+def _ask_texts(way: CodecWay, rules: Ruling) -> _Asked:
     """Ask the texts of numbers, and then the names of infinities and NaN.
 
     If the codec fails for a name, all names are left out: not every reader of numbers has names.
@@ -192,7 +194,7 @@ def _ask_texts(way: Way, rules: Ruling) -> _Asked:
     return _Asked(inputs, answers, inputs.size, reason, left_out=left_out)
 
 
-def _too_slow(way: Way, rules: Ruling, jobs: int) -> tuple[str, float]:
+def _too_slow(way: CodecWay, rules: Ruling, jobs: int) -> tuple[str, float]:
     """Return why a sweep would take too long (empty if it would not), and the seconds per input."""
     bits = rules.source.bits
     inputs = quick_inputs(rules.source.name, rules.target.name, 0, 0).astype(np.uint64)
@@ -224,7 +226,7 @@ def _estimate(inputs: int, pace: float) -> str:
     return f"about {_time_words(inputs * pace)} at {1 / pace:,.0f} a second"
 
 
-def _sample(rules: Ruling, pace: float) -> tuple[Words64, int]:
+def _sample(rules: Ruling, pace: float) -> tuple[WordsOf64, int]:
     """Return a sample of inputs, and how many were drawn at random from all, repeats counted.
 
     ``pace`` is the seconds that an input takes, which limits the number of inputs.
@@ -251,7 +253,7 @@ def _sample(rules: Ruling, pace: float) -> tuple[Words64, int]:
     return distinct(np.concatenate([telling, between, drawn])), drawn.size
 
 
-def _between_steps(rules: Ruling, count: int, chance: np.random.Generator) -> Words64:
+def _between_steps(rules: Ruling, count: int, chance: np.random.Generator) -> WordsOf64:
     """Draw ``count`` inputs from the ranges between values of the target and their midpoints.
 
     Each range has the same chance, however many inputs it has.
@@ -263,7 +265,7 @@ def _between_steps(rules: Ruling, count: int, chance: np.random.Generator) -> Wo
     return chance.integers(edges[at], edges[at + 1], dtype=np.uint64)
 
 
-def _check_steady(target: CodecTarget, rules: Ruling, way: Way, asked: _Asked) -> None:
+def _check_steady(target: CodecTarget, rules: Ruling, way: CodecWay, asked: _Asked) -> None:
     """Ask some of the inputs again, one at a time; raise CastigateError if an answer differs.
 
     A program is asked them in one batch, in the opposite order.

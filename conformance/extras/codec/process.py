@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from specs.errors import CastigateError
 from specs.plain_text import plain_line
 
-Words64 = NDArray[np.uint64]
-Answers = NDArray[Any]
+WordsOf64 = NDArray[np.uint64]
+CodecAnswerBits = NDArray[Any]
 """Patterns as words of 64 bits, or texts as objects."""
 NOT_OPENED, MANY_RUNS, RAISED = 3, 4, 6
 """Exit codes of the programs that ask: see ``driver.c`` and ``python_worker.py``."""
@@ -75,7 +75,7 @@ class CodecProcess:
     gives_texts: bool = False
     environment: dict[str, str] = field(default_factory=lambda: dict(os.environ))
 
-    def answers(self, inputs: Words64, step: int = WHOLE) -> tuple[Answers, float]:
+    def answers(self, inputs: WordsOf64, step: int = WHOLE) -> tuple[CodecAnswerBits, float]:
         """Return the answers to ``inputs``, and the processor seconds that the codec took.
 
         A call gets at most ``step`` inputs. If a block fails without an input known to be at fault,
@@ -97,7 +97,7 @@ class CodecProcess:
 
     def sweep(
         self, count: int, parts: int, most: int, jobs: int, progress: Advance
-    ) -> tuple[Words64, Words64]:
+    ) -> tuple[WordsOf64, WordsOf64]:
         """Return the first input of each run of equal answers, and the answer of each run.
 
         The inputs from 0 to before ``count`` are asked in ``parts``, at most ``jobs`` at a time.
@@ -108,7 +108,7 @@ class CodecProcess:
         size, stop = -(-count // parts), Event()
         ranges = [(first, min(size, count - first)) for first in range(0, count, size)]
 
-        def one(part: tuple[int, int]) -> Words64:
+        def one(part: tuple[int, int]) -> WordsOf64:
             try:
                 return self._sweep(*part, most, stop, progress)
             except BaseException:
@@ -156,7 +156,7 @@ class CodecProcess:
             f"{error.says}, but not when asked again", error.place, has_input=True
         )
 
-    def _list(self, inputs: Words64, step: int) -> tuple[Answers, float]:
+    def _list(self, inputs: WordsOf64, step: int) -> tuple[CodecAnswerBits, float]:
         with TemporaryDirectory(prefix="castigate-") as folder:
             given, out = Path(folder) / "inputs", Path(folder) / "answers"
             given.write_bytes(inputs.astype(np.uint64).tobytes())
@@ -166,7 +166,9 @@ class CodecProcess:
             raise CastigateError(f"the codec ended its process after {answers.size:,} answers")
         return answers, seconds
 
-    def _sweep(self, first: int, count: int, most: int, stop: Event, progress: Advance) -> Words64:
+    def _sweep(
+        self, first: int, count: int, most: int, stop: Event, progress: Advance
+    ) -> WordsOf64:
         with TemporaryDirectory(prefix="castigate-") as folder:
             out = Path(folder) / "answers"
             words = [str(first), str(count), str(most)]
@@ -260,7 +262,7 @@ class CodecProcess:
         return _failed_at(f"{what} with exit code {code}", at)
 
 
-def _texts_of(path: Path) -> Answers:
+def _texts_of(path: Path) -> CodecAnswerBits:
     """Return the lines of a file as an array of texts."""
     lines = path.read_bytes().decode(errors="replace").split("\n")[:-1]
     texts = np.empty(len(lines), object)
@@ -283,7 +285,7 @@ def _failed_at(says: str, at: int) -> CodecFailedError:
     return CodecFailedError(says, at)
 
 
-def error_among(inputs: Words64) -> str:
+def error_among(inputs: WordsOf64) -> str:
     """Return the message for ``inputs`` that fail in one call, but not one by one."""
     return (
         f"fails for the inputs 0x{int(inputs[0]):x} to 0x{int(inputs[-1]):x}, and for none of them"

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from conformance.extras.codec.asked_texts import asked_texts, given_to, numbers_asked
 from conformance.extras.codec.c_program import WrongSignatureError, build, check_widths
 from conformance.extras.codec.process import (
-    Answers,
+    CodecAnswerBits,
     CodecFailedError,
     CodecProcess,
     NotLoadedError,
-    Words64,
+    WordsOf64,
     python_command,
 )
 from conformance.extras.codec.python_worker import (
@@ -60,7 +60,7 @@ FITTING = 0.5
 
 
 @dataclass(frozen=True)
-class Way:
+class CodecWay:
     """A way to call a codec: a C function's type, or the form of a Python function or a program.
 
     A sweep of all inputs is divided into ``parts``, each in a process of its own.
@@ -88,7 +88,7 @@ def way_words(called: AnySignature | str) -> str:
 
 def find_way(
     target: CodecTarget, rules: Ruling, signature: str | None, seconds: float, folder: Path
-) -> Way:
+) -> CodecWay:
     """Return the codec with the way to call it that the user names or that fits best.
 
     Of a C header, the first way that compiles is taken, otherwise the one that gives the most right
@@ -101,8 +101,8 @@ def find_way(
     if target.kind == "program":
         return ways[0]()
     probes = _probes(rules)
-    best: tuple[tuple[float, int], Way] | None = None
-    failures: list[tuple[Way, CodecFailedError]] = []
+    best: tuple[tuple[float, int], CodecWay] | None = None
+    failures: list[tuple[CodecWay, CodecFailedError]] = []
     constant = ""
     for way in ways:
         codec = way()
@@ -137,7 +137,7 @@ def _answer_words(rules: Ruling, answer: Any) -> str:
     return datum_text(rules.target, answer if isinstance(answer, str) else int(answer))
 
 
-def _fits(way: Way, rules: Ruling) -> bool:
+def _fits(way: CodecWay, rules: Ruling) -> bool:
     """Return whether a codec that failed for some input is right for most of a few simple ones.
 
     These are the pattern 0, and 0.5, 1, 2 and -1; without a sign, 1 stands in place of -1. Of
@@ -157,7 +157,9 @@ def _fits(way: Way, rules: Ruling) -> bool:
     return share_right(rules, inputs, answers) > FITTING
 
 
-def _first_compiled(target: CodecTarget, rules: Ruling, ways: list[Callable[[], Way]]) -> Way:
+def _first_compiled(
+    target: CodecTarget, rules: Ruling, ways: list[Callable[[], CodecWay]]
+) -> CodecWay:
     """Return the codec by the first C type that the compiler accepts.
 
     Raise CastigateError if it accepts none, or if compiling fails for another reason.
@@ -174,7 +176,7 @@ def _first_compiled(target: CodecTarget, rules: Ruling, ways: list[Callable[[], 
     )
 
 
-def _probes(rules: Ruling) -> Words64:
+def _probes(rules: Ruling) -> WordsOf64:
     source = rules.source
     count = numbers_asked(rules) if source.kind == "text" else 1 << source.bits
     if source.bits <= EXHAUSTIVE_BITS:
@@ -184,7 +186,7 @@ def _probes(rules: Ruling) -> Words64:
     return quick_inputs(source.name, rules.target.name, 0, 0)[:PROBES].astype(np.uint64)
 
 
-def _most_telling(failures: list[tuple[Way, CodecFailedError]]) -> CodecFailedError:
+def _most_telling(failures: list[tuple[CodecWay, CodecFailedError]]) -> CodecFailedError:
     """Return which of ``failures`` to report for a codec that cannot be called in any way.
 
     Of C, it is the first. Of a Python function of numbers, ``failures`` has one for each form; that
@@ -199,7 +201,7 @@ def _most_telling(failures: list[tuple[Way, CodecFailedError]]) -> CodecFailedEr
 
 def _ways(
     target: CodecTarget, rules: Ruling, signature: str | None, seconds: float, folder: Path
-) -> Iterator[Callable[[], Way]]:
+) -> Iterator[Callable[[], CodecWay]]:
     """Yield for each way to call the codec a function that prepares and returns it.
 
     A way is the type of a C function, or a form of a Python function. Raise CastigateError if
@@ -222,7 +224,7 @@ def _ways(
             limit, block = (inf, PROGRAM_BLOCK) if is_program else (seconds, BLOCK)
             process = CodecProcess(command, block, limit, gives_texts, environment)
             parts = C_PARTS if is_program else PYTHON_PARTS
-            yield lambda form=form, process=process, parts=parts: Way(form, process, parts)  # type: ignore[misc]
+            yield lambda form=form, process=process, parts=parts: CodecWay(form, process, parts)  # type: ignore[misc]
         return
     known = (
         [signature_for(signature, source, answer)] if signature else [*signatures(source, answer)]
@@ -231,12 +233,12 @@ def _ways(
         if signature and isinstance(each, Signature):
             check_widths(each, source, answer)
 
-        def way(number: int = number, each: Any = each) -> Way:
+        def way(number: int = number, each: Any = each) -> CodecWay:
             own = folder / str(number)
             own.mkdir()
             program = build(target, each, source, answer, own, texts)
             process = CodecProcess((str(program),), C_BLOCK, seconds, gives_texts)
-            return Way(each, process, C_PARTS)
+            return CodecWay(each, process, C_PARTS)
 
         yield way
 
@@ -257,13 +259,15 @@ def _forms(target: CodecTarget, rules: Ruling) -> tuple[str, ...]:
     return WRITING_FORMS if rules.target.kind == "text" else NUMERIC_FORMS
 
 
-def share_right(rules: Ruling, inputs: Words64, answers: Answers) -> float:
+def share_right(rules: Ruling, inputs: WordsOf64, answers: CodecAnswerBits) -> float:
     """Return the share of answers that the ruling allows."""
     grades, _ = grades_of(rules, given_to(rules, inputs), answers)
     return float((grades == ALLOWED).mean())
 
 
-def grades_of(rules: Ruling, given: Any, answers: Answers) -> tuple[Grades, NDArray[np.uint8]]:
+def grades_of(
+    rules: Ruling, given: Any, answers: CodecAnswerBits
+) -> tuple[Grades, NDArray[np.uint8]]:
     """Return the grade of each answer, and the index of the branch that takes each input.
 
     Patterns must be in rising order.

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from conformance.extras.editions.edition_pairs import CasePair
 from conformance.extras.editions.input_set import InputSet, region, run_grid
 from conformance.extras.editions.ruling_changes import (
-    Answers,
+    AllowedAnswers,
     CodeRanges,
     RuleChange,
     RuleKey,
@@ -75,7 +75,7 @@ class ListedInputs:
 
 
 @dataclass(frozen=True)
-class CaseChange:
+class EditionChange:
     """Inputs of a case that a rule of each edition takes, and of which they allow other answers.
 
     ``was`` and ``now`` describe what is allowed for the simplest of them, as ``describe_allowed``
@@ -93,7 +93,7 @@ class CaseChange:
 
 def case_changes(
     cases: CasePair, old: Ruling, new: Ruling, list_inputs: ListInputs
-) -> Iterator[CaseChange]:
+) -> Iterator[EditionChange]:
     """Yield the changes of a case, whose rulings are given: one for each two rules and direction.
 
     Worked examples are compared on the inputs that both work out.
@@ -104,7 +104,7 @@ def case_changes(
     elif old.is_open and (due := _change_of_due(old, new)) is not None:
         every = _every_input(old.source)
         was, now = ((AN_ANSWER,) if each.answer_due else ("anything",) for each in (old, new))
-        yield CaseChange(cases, due, every, was, now, was, now)
+        yield EditionChange(cases, due, every, was, now, was, now)
 
 
 def _described(
@@ -113,14 +113,14 @@ def _described(
     inputs: InputSet | ListedInputs,
     old: Ruling,
     new: Ruling,
-) -> CaseChange:
+) -> EditionChange:
     simplest = inputs.simplest
     told = [
         describe_allowed(each, expect_by_exact.allow(each, simplest), simplest, level)
         for level in ("required", "recommended")
         for each in (old, new)
     ]
-    return CaseChange(cases, change, inputs, *told)
+    return EditionChange(cases, change, inputs, *told)
 
 
 def _changed(
@@ -188,7 +188,7 @@ def _codes(rules: Ruling, index: int, code: int, other: int) -> tuple[CodeRanges
     if isinstance(branch.outcome, Nan):
         allowed = constant_answers(rules.target, branch.outcome)
     else:
-        allowed = Answers(code, 0, 0, other, 0, 0)
+        allowed = AllowedAnswers(code, 0, 0, other, 0, 0)
     best = (
         allowed
         if branch.recommended is None

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from conformance.extras.editions.case_changes import CaseChange, ListInputs, case_changes
+from conformance.extras.editions.case_changes import EditionChange, ListInputs, case_changes
 from conformance.extras.editions.edition_pairs import CasePair, EditionPair, match_cases
 from conformance.extras.editions.effects import Answering, Effect, effects
 from conformance.extras.editions.ruling_changes import RuleChange
@@ -35,11 +35,11 @@ class ChangeGroup:
     """
 
     change: RuleChange
-    cases: tuple[CaseChange, ...]
+    cases: tuple[EditionChange, ...]
     effects: tuple[Effect, ...]
 
     @property
-    def simplest(self) -> CaseChange:
+    def simplest(self) -> EditionChange:
         """The case with the simplest input; of several, that of the most usual dtypes."""
         return self.cases[0]
 
@@ -106,7 +106,7 @@ def edition_changes(
     those whose answers are looked at.
     """
     pairs = tuple(pairs)
-    found = _Found(list_inputs, backends)
+    found = _FoundChanges(list_inputs, backends)
     is_by_rules = pairs[0].old.document.entry.operation not in RULINGS
     for pair in pairs:
         matched = match_cases(pair)
@@ -141,14 +141,14 @@ RuleLists = tuple[tuple[CaseRule, ...], tuple[CaseRule, ...], tuple[str, ...]]
 
 
 @dataclass
-class _Found:
+class _FoundChanges:
     """What the comparison of pairs of editions has found so far."""
 
     list_inputs: ListInputs
     backends: Sequence[Answering]
     compared: int = 0
     renamed: int = 0
-    changes: dict[RuleChange, list[CaseChange]] = field(default_factory=dict)
+    changes: dict[RuleChange, list[EditionChange]] = field(default_factory=dict)
     effects: dict[RuleChange, list[Effect]] = field(default_factory=dict)
     by_rules: dict[RuleLists, list[CasePair]] = field(default_factory=dict)
     gone: list[Case] = field(default_factory=list)
@@ -235,7 +235,7 @@ def _default_cases(edition: Edition) -> set[Case]:
     return set(first.values())
 
 
-def _grouped(found: _Found) -> tuple[ChangeGroup, ...]:
+def _grouped(found: _FoundChanges) -> tuple[ChangeGroup, ...]:
     """Group changes by their rules and direction; what changes the simplest input comes first."""
     groups = [
         ChangeGroup(change, tuple(sorted(cases, key=_order)), tuple(found.effects[change]))
@@ -244,7 +244,7 @@ def _grouped(found: _Found) -> tuple[ChangeGroup, ...]:
     return tuple(sorted(groups, key=lambda group: _order(group.simplest)))
 
 
-def _order(each: CaseChange) -> tuple[Any, ...]:
+def _order(each: EditionChange) -> tuple[Any, ...]:
     order, case = usual_first(), each.cases.new
     source = format_named(case.source)
     places = tuple(order.get(name, len(order)) for name in (case.source, case.target))

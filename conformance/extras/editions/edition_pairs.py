@@ -141,10 +141,12 @@ def _asked(case: Case) -> tuple[str, ...]:
     return case.source, case.target, case.example or ""
 
 
-Parameters = dict[str, ParameterEntry]
+ParameterEntries = dict[str, ParameterEntry]
 
 
-def _is_same_mode(old: Case, new: Case, old_has: Parameters, new_has: Parameters) -> bool:
+def _is_same_mode(
+    old: Case, new: Case, old_has: ParameterEntries, new_has: ParameterEntries
+) -> bool:
     before, after = old.mode, new.mode
     return all(
         before[key] == after[key]
@@ -156,7 +158,7 @@ def _is_same_mode(old: Case, new: Case, old_has: Parameters, new_has: Parameters
     )
 
 
-def _is_implied(key: str, value: str, own: Parameters, others: Parameters) -> bool:
+def _is_implied(key: str, value: str, own: ParameterEntries, others: ParameterEntries) -> bool:
     """Return whether a case without a mode asks what a case with it asks.
 
     ``own`` are the parameters of the edition whose case has the mode.

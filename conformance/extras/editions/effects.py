@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from conformance.extras.editions.case_changes import CaseChange
+from conformance.extras.editions.case_changes import EditionChange
 from conformance.extras.editions.edition_pairs import CasePair, EditionPair
 from oracles.claims import Claim, is_held_to, parse_claim
 from oracles.protocol import Bits, Mask
@@ -33,7 +33,7 @@ FEW_INPUTS = 1 << 12
 """About how many are compared if there are more."""
 
 
-class Given(NamedTuple):
+class GivenAnswers(NamedTuple):
     """Answers to inputs: codes, and masks of the errors and of the answers that are known."""
 
     codes: Bits
@@ -59,11 +59,11 @@ class Answering(Protocol):
     @property
     def has_modes(self) -> bool: ...
     def is_held_to(self, edition: Edition) -> bool: ...
-    def answers(self, cases: CasePair, inputs: Bits) -> tuple[Given, Given]: ...
+    def answers(self, cases: CasePair, inputs: Bits) -> tuple[GivenAnswers, GivenAnswers]: ...
 
 
 @dataclass(frozen=True)
-class Recorded:
+class RecordedAnswers:
     """A framework as the table of known answers has it: the same for every edition."""
 
     name: str
@@ -98,17 +98,17 @@ class Recorded:
             return name in documents_called(self.name)
         return is_held_to(claims, (), name, edition.version)
 
-    def answers(self, cases: CasePair, inputs: Bits) -> tuple[Given, Given]:
+    def answers(self, cases: CasePair, inputs: Bits) -> tuple[GivenAnswers, GivenAnswers]:
         """Return what the table has for the pair of dtypes."""
         case = cases.new
         source, target = format_named(case.source), format_named(case.target)
         pair = self.known.pairs.get(f"{source.name}/{target.name}")
         nothing = np.zeros(inputs.size, bool)
         if pair is None:
-            found = Given(np.zeros(inputs.size, target.storage), nothing, nothing)
+            found = GivenAnswers(np.zeros(inputs.size, target.storage), nothing, nothing)
         else:
             codes, is_known = pair.answers(source, target, inputs)
-            found = Given(codes, nothing, is_known)
+            found = GivenAnswers(codes, nothing, is_known)
         return found, found
 
 
@@ -123,7 +123,7 @@ def _claims(name: str) -> tuple[Claim, ...] | None:
 
 def recorded_backends() -> list[Answering]:
     """Return the frameworks of the table of known answers."""
-    return [Recorded(name, known) for name, known in known_answers().frameworks.items()]
+    return [RecordedAnswers(name, known) for name, known in known_answers().frameworks.items()]
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ class Effect:
 
 
 def effects(
-    change: CaseChange, editions: EditionPair, backends: Sequence[Answering]
+    change: EditionChange, editions: EditionPair, backends: Sequence[Answering]
 ) -> Iterator[Effect]:
     """Yield, for each backend, what a change of numbers makes wrong and what it makes right."""
     source, target = (format_named(getattr(change.cases.new, end)) for end in ("source", "target"))
@@ -193,7 +193,7 @@ def effects(
             )
 
 
-def _is_allowed(rules: Ruling, inputs: Bits, given: Given) -> tuple[Mask, Mask]:
+def _is_allowed(rules: Ruling, inputs: Bits, given: GivenAnswers) -> tuple[Mask, Mask]:
     """Return which answers a ruling allows and recommends, and for which that is known.
 
     A recorded NaN stands for any NaN: where the ruling does not allow all, it is not known.

@@ -18,7 +18,7 @@ from specs.formats import Format
 from specs.model.vocabulary import Level
 from specs.outcomes import Anything, Either, Exactly, Nan, Outcome, ParsesTo, PlainText, Rejected
 
-Direction = Literal["stricter", "looser", "other"]
+Strictness = Literal["stricter", "looser", "other"]
 """Whether the new ruling allows a part of the answers, more than before, or neither."""
 FIRMNESS: dict[Level, int] = {"unspecified": 0, "recommended": 1, "required": 2}
 
@@ -42,7 +42,7 @@ def key_of(branch: Branch) -> RuleKey:
     return RuleKey(branch.rule, branch.clause, branch.level)
 
 
-class Answers(NamedTuple):
+class AllowedAnswers(NamedTuple):
     """Two ranges of codes, from ``low`` to ``low + width``, that rise from period to period.
 
     If one range is allowed, both are equal.
@@ -79,7 +79,7 @@ class Answers(NamedTuple):
         return [(low, rise) for low, width, rise in ranges if not width]
 
 
-NO_CODES = Answers(0, 0, 0, 0, 0, 0)
+NO_CODES = AllowedAnswers(0, 0, 0, 0, 0, 0)
 """The answers of a branch that names no codes."""
 
 
@@ -87,12 +87,12 @@ class Allowance(NamedTuple):
     """A branch with the answers that it allows, and those that it allows and recommends."""
 
     branch: Branch
-    allowed: Answers
-    recommended: Answers
+    allowed: AllowedAnswers
+    recommended: AllowedAnswers
 
 
 @dataclass(frozen=True)
-class Side:
+class EditionSide:
     """A ruling with its staircase, which is None if one branch takes every input alike."""
 
     ruling: Ruling
@@ -112,7 +112,7 @@ class Side:
         return found
 
 
-def constant_answers(target: Format, outcome: Outcome) -> Answers:
+def constant_answers(target: Format, outcome: Outcome) -> AllowedAnswers:
     """Return the answers of an outcome that is the same for all inputs.
 
     It is one pattern, one of two patterns, or the NaNs of a sign.
@@ -126,11 +126,11 @@ def constant_answers(target: Format, outcome: Outcome) -> Answers:
             ranges = [(each.code, 0) for each in options if isinstance(each, Exactly)]
         case _:
             raise AssertionError(f"{outcome} is not the same for all inputs")
-    return Answers(*ranges[0], 0, *ranges[-1], 0)
+    return AllowedAnswers(*ranges[0], 0, *ranges[-1], 0)
 
 
-def _answers(step: Step) -> Answers:
-    return Answers(
+def _answers(step: Step) -> AllowedAnswers:
+    return AllowedAnswers(
         step.low,
         step.high - step.low,
         step.rise,
@@ -140,13 +140,13 @@ def _answers(step: Step) -> Answers:
     )
 
 
-def _side(ruling: Ruling, on_other_ways: tuple[Format, ...]) -> Side:
+def _side(ruling: Ruling, on_other_ways: tuple[Format, ...]) -> EditionSide:
     if len(ruling.branches) == 1 and not names_codes(ruling.branches[0]):
-        return Side(ruling, None)
+        return EditionSide(ruling, None)
     # Without names and clauses, so that editions which allow the same share a staircase.
     branches = tuple(replace(each, rule="", clause="") for each in ruling.branches)
     plain = replace(ruling, branches=branches, answer_due=None)
-    return Side(ruling, staircase(plain, on_other_ways))
+    return EditionSide(ruling, staircase(plain, on_other_ways))
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ class RuleChange:
 
     old: RuleKey
     new: RuleKey
-    direction: Direction
+    direction: Strictness
 
 
 def ruling_changes(old: Ruling, new: Ruling) -> dict[RuleChange, InputSet]:
@@ -176,7 +176,7 @@ def ruling_changes(old: Ruling, new: Ruling) -> dict[RuleChange, InputSet]:
     return {key: InputSet(old.source, tuple(grids)) for key, grids in found.items() if grids}
 
 
-def _stretches(sides: tuple[Side, Side]) -> list[tuple[int, int, int]]:
+def _stretches(sides: tuple[EditionSide, EditionSide]) -> list[tuple[int, int, int]]:
     """Return the first and the last pattern and the shift of each stretch of two sides."""
     for side in sides:
         if side.stairs is not None:
@@ -270,7 +270,7 @@ def names_codes(branch: Branch) -> bool:
     return not isinstance(branch.outcome, Anything | Rejected | PlainText | ParsesTo)
 
 
-def _direction(before: Allowance, after: Allowance, period: int, mask: int) -> Direction | None:
+def _direction(before: Allowance, after: Allowance, period: int, mask: int) -> Strictness | None:
     """Return the direction of a change in a period; None if nothing changes."""
     if not (names_codes(before.branch) and names_codes(after.branch)):
         return direction_of_branches(before.branch, after.branch)
@@ -286,7 +286,7 @@ def _direction(before: Allowance, after: Allowance, period: int, mask: int) -> D
 
 def direction_of_codes(
     old: Branch, new: Branch, allowed: Sequence[CodeRanges], best: Sequence[CodeRanges]
-) -> Direction | None:
+) -> Strictness | None:
     """Return the direction between what two branches allow for an input; None if it is the same.
 
     ``allowed`` are the ranges of codes that the old and the new branch allow, and ``best`` those
@@ -297,12 +297,12 @@ def direction_of_codes(
     )
 
 
-def direction_of_branches(old: Branch, new: Branch) -> Direction | None:
+def direction_of_branches(old: Branch, new: Branch) -> Strictness | None:
     """Return the direction between two branches, of which one at least names no codes.
 
     The result is None if they allow the same.
     """
-    found: Direction | None = None
+    found: Strictness | None = None
     match old.outcome, new.outcome:
         case before, after if before == after:
             found = _of_recommended(old.recommended, new.recommended)
@@ -321,7 +321,7 @@ def direction_of_branches(old: Branch, new: Branch) -> Direction | None:
     return _overall({found, direction_of_levels(old.level, new.level)})
 
 
-def _of_recommended(old: Outcome | None, new: Outcome | None) -> Direction | None:
+def _of_recommended(old: Outcome | None, new: Outcome | None) -> Strictness | None:
     if old == new:
         return None
     if old is None:
@@ -329,7 +329,7 @@ def _of_recommended(old: Outcome | None, new: Outcome | None) -> Direction | Non
     return "looser" if new is None else "other"
 
 
-def direction_of_levels(old: Level, new: Level) -> Direction | None:
+def direction_of_levels(old: Level, new: Level) -> Strictness | None:
     """Return the direction between two levels; None if they are the same."""
     before, after = FIRMNESS[old], FIRMNESS[new]
     if before == after:
@@ -337,13 +337,13 @@ def direction_of_levels(old: Level, new: Level) -> Direction | None:
     return "stricter" if before < after else "looser"
 
 
-def _overall(found: set[Direction | None]) -> Direction | None:
+def _overall(found: set[Strictness | None]) -> Strictness | None:
     """Return the one direction in a set, `other` if there are several, and None if none is."""
     directions = found - {None}
     return next(iter(directions), None) if len(directions) < 2 else "other"
 
 
-def _of_sets(old: CodeRanges, new: CodeRanges) -> Direction | None:
+def _of_sets(old: CodeRanges, new: CodeRanges) -> Strictness | None:
     if old == new:
         return None
     if _covers(old, new):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from textwrap import TextWrapper
 from typing import Any
 
-from conformance.extras.editions.case_changes import AN_ANSWER, CaseChange, ListedInputs
+from conformance.extras.editions.case_changes import AN_ANSWER, EditionChange, ListedInputs
 from conformance.extras.editions.edition_changes import ChangeGroup, EditionChanges, RuleListChange
 from conformance.extras.editions.edition_pairs import CasePair, EditionPair
 from conformance.extras.editions.effects import Answering, Effect
@@ -182,7 +182,7 @@ def _extent(group: ChangeGroup) -> str:
     return told if len(group.cases) == 1 else f"{told}; so in {counted(len(group.cases), 'case')}"
 
 
-def allowed_words(change: CaseChange) -> tuple[str, str]:
+def allowed_words(change: EditionChange) -> tuple[str, str]:
     """Return words for what was and for what is allowed for the simplest input of a change."""
     target = change.cases.new.target
     was, now = (
@@ -361,7 +361,7 @@ def _case_ids(cases: CasePair) -> dict[str, str]:
     return {"old": cases.old.id, "new": cases.new.id}
 
 
-def _case_record(each: CaseChange) -> dict[str, Any]:
+def _case_record(each: EditionChange) -> dict[str, Any]:
     inputs = each.inputs
     return {
         **_case_ids(each.cases),

@@ -11,7 +11,7 @@ import typer
 
 from conformance.commands.options import JobsOption, pair_named, parse_local_folder
 from conformance.extras.vectors.files import VectorFolder, small_formats
-from conformance.extras.vectors.index import INDEX, SCHEMA, Index
+from conformance.extras.vectors.index import INDEX, SCHEMA, VectorIndex
 from conformance.extras.vectors.tensors import tensor_files
 from conformance.families import SMALL_TENSORS
 from reports.gate.canonical_json import canonical_bytes
@@ -97,7 +97,7 @@ def export_vectors(
 
 def write_vectors(
     folder: Path, cases: Collection[Case], limit: int, jobs: int, *, with_headers: bool
-) -> Index:
+) -> VectorIndex:
     """Write the files of cases and their index into an empty folder; return the index."""
     vectors = VectorFolder(folder, limit, with_headers)
     vectors.add_casts((case for case in cases if operation_of(case) == "cast"), jobs)
@@ -107,7 +107,7 @@ def write_vectors(
         vectors.add_values(form)
     index = vectors.index()
     (folder / INDEX).write_bytes(index.as_json())
-    (folder / SCHEMA).write_bytes(canonical_bytes(Index.model_json_schema()))
+    (folder / SCHEMA).write_bytes(canonical_bytes(VectorIndex.model_json_schema()))
     return index
 
 

@@ -15,10 +15,16 @@ from typing import NamedTuple
 import numpy as np
 
 from conformance.extras.vectors.ieee_flags import flag_rows, inputs_at_tininess
-from conformance.extras.vectors.index import DecidingRule, Index, Kind, LeftOut, VectorFile
+from conformance.extras.vectors.index import (
+    DecidingRule,
+    LeftOut,
+    VectorFile,
+    VectorIndex,
+    VectorKind,
+)
 from conformance.extras.vectors.intervals import (
-    Intervals,
-    Rows,
+    CastIntervals,
+    IntervalRows,
     Untold,
     disagreements,
     intervals_of,
@@ -130,15 +136,15 @@ class VectorFolder:
         digest = sha256(content).hexdigest()
         self._files[about.file] = about.model_copy(update={"sha256": digest})
 
-    def index(self) -> Index:
+    def index(self) -> VectorIndex:
         """Return the index of all files written so far."""
         left_out = [LeftOut(why=why, cases=cases) for why, cases in sorted(self._left_out.items())]
         files = [self._files[name] for name in sorted(self._files)]
-        return Index(
+        return VectorIndex(
             vectors=FORMAT, castigate=VERSION, suite=suite_digest(), files=files, left_out=left_out
         )
 
-    def _write_rows(self, kind: Kind, cases: Sequence[Case], table: Table) -> None:
+    def _write_rows(self, kind: VectorKind, cases: Sequence[Case], table: VectorTable) -> None:
         """Write a table of cases, or add them to the file that has the same."""
         case, rules = cases[0], ruling(cases[0])
         answer = ("flags", 8) if kind == "flags" else (rules.target.name, rules.target.bits)
@@ -152,7 +158,7 @@ class VectorFolder:
         notes = [f"by {case.id}, castigate {VERSION}"]
         if kind == "flags":
             notes.append(f"of {pair}: 1 inexact, 2 underflow, 4 overflow, 8 by zero, 16 invalid")
-        told = Intervals(rules, *table)
+        told = CastIntervals(rules, *table)
         open_inputs = told.open_inputs() if kind == "casts" else 0
         if open_inputs:
             notes.append(f"open, so that any answer is right: {open_inputs:,} inputs")
@@ -182,18 +188,18 @@ class VectorFolder:
             header.write_bytes(as_c_header(vectors, re.sub(r"\W", "_", path_of(case))))
 
 
-class Table(NamedTuple):
+class VectorTable(NamedTuple):
     """Rows, and whether they tell of every input."""
 
-    rows: Rows
+    rows: IntervalRows
     is_whole: bool
 
 
 class Told(NamedTuple):
     """The answers of a cast, and its flags if these are defined."""
 
-    answers: Table
-    flags: Table | None = None
+    answers: VectorTable
+    flags: VectorTable | None = None
 
 
 MANY = 32
@@ -223,7 +229,7 @@ def tell_cast(case: Case, limit: int) -> Told | str:
         return str(reason)
     wrong = [*disagreements(told)]
     assert not wrong, f"{case}: exact and kernels differ at {wrong[0]:#x}"
-    answers = Table(told.rows, told.is_whole)
+    answers = VectorTable(told.rows, told.is_whole)
     return Told(answers, _flags_of(case, rules) if case.document == IEEE else None)
 
 
@@ -238,7 +244,7 @@ def _deciding_rules(rules: Ruling) -> list[DecidingRule]:
     return [DecidingRule(rule=rule, level=level) for rule, level in named]
 
 
-def _flags_of(case: Case, rules: Ruling) -> Table:
+def _flags_of(case: Case, rules: Ruling) -> VectorTable:
     """Return the flags of every input of a source of up to 16 bits, and of some of a wider one."""
     source, target = rules.source, rules.target
     is_whole = source.bits <= EXHAUSTIVE_BITS
@@ -247,7 +253,7 @@ def _flags_of(case: Case, rules: Ruling) -> Table:
         if is_whole
         else np.union1d(few_inputs(case, rules, FLAGGED), inputs_at_tininess(source, target))
     )
-    return Table(joined(flag_rows(source, target, rules.rounding, inputs), 0xFF), is_whole)
+    return VectorTable(joined(flag_rows(source, target, rules.rounding, inputs), 0xFF), is_whole)
 
 
 def value_of(form: Format, code: int) -> str:

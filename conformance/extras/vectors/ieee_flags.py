@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from conformance.extras.vectors.intervals import ROW, Rows, Words
+from conformance.extras.vectors.intervals import ROW, IntervalRows
+from oracles.reference.breakpoints import Words
 from oracles.reference.exact import (
     NotANumber,
     Number,
@@ -30,36 +31,38 @@ ALL = 0x1F
 """The mask of the five flags."""
 
 
-class Raised(NamedTuple):
+class RaisedFlags(NamedTuple):
     """The flags of one conversion, and the mask of those that are the same on all machines."""
 
     flags: int
     mask: int = ALL
 
 
-def raised(source: Format, target: Format, rounding: Rounding, code: int) -> Raised:
+def raised(source: Format, target: Format, rounding: Rounding, code: int) -> RaisedFlags:
     """Return the flags of converting a pattern of a float or integer format."""
     datum = decode(source, code)
     if isinstance(datum, NotANumber):
         is_quiet = code >> (source.entry.mantissa - 1) & 1
-        return Raised(0 if is_quiet and target.kind == "float" else INVALID)
+        return RaisedFlags(0 if is_quiet and target.kind == "float" else INVALID)
     if not isinstance(datum, Number):
-        return Raised(0 if target.kind == "float" else INVALID)
+        return RaisedFlags(0 if target.kind == "float" else INVALID)
     if not datum.significand:
-        return Raised(0)
+        return RaisedFlags(0)
     unit = unit_of(target, datum)
     multiple = round_magnitude(datum, unit, rounding)
     largest, lowest, _, smallest_normal = limits(target)
     if exceeds(multiple, unit, lowest if datum.sign else largest):
-        return Raised(OVERFLOW | INEXACT if target.kind == "float" else INVALID)
+        return RaisedFlags(OVERFLOW | INEXACT if target.kind == "float" else INVALID)
     if is_multiple(datum, unit):
-        return Raised(0)
+        return RaisedFlags(0)
     if target.kind == "float" and _is_below(datum, smallest_normal):
         precise = datum.exponent + datum.significand.bit_length() - target.precision
         unbounded = Number(0, round_magnitude(datum, precise, rounding), precise)
         same = _is_below(unbounded, smallest_normal)
-        return Raised(UNDERFLOW | INEXACT, ALL) if same else Raised(INEXACT, ALL ^ UNDERFLOW)
-    return Raised(INEXACT)
+        return (
+            RaisedFlags(UNDERFLOW | INEXACT, ALL) if same else RaisedFlags(INEXACT, ALL ^ UNDERFLOW)
+        )
+    return RaisedFlags(INEXACT)
 
 
 def _is_below(number: Number, bound: Number) -> bool:
@@ -84,7 +87,7 @@ def inputs_at_tininess(source: Format, target: Format) -> Words:
     return np.array([*near, *(sign | code for code in near)], np.uint64)
 
 
-def flag_rows(source: Format, target: Format, rounding: Rounding, inputs: Words) -> Rows:
+def flag_rows(source: Format, target: Format, rounding: Rounding, inputs: Words) -> IntervalRows:
     """Return the flags of inputs in rising order; those next to each other share a row if equal."""
     rows = np.zeros(inputs.size, ROW)
     rows["lo"] = rows["hi"] = inputs

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 INDEX = "index.json"
 SCHEMA = "index.schema.json"
 
-Kind = Literal["casts", "flags", "tensors", "values"]
+VectorKind = Literal["casts", "flags", "tensors", "values"]
 """The folder of a file: answers of casts, their flags, small tensors, or the values of codes."""
 
 
@@ -37,7 +37,7 @@ class VectorFile(Strict):
 
     file: str
     sha256: str
-    kind: Kind
+    kind: VectorKind
     source: str = ""
     source_bits: int = 0
     target: str = ""
@@ -58,7 +58,7 @@ class LeftOut(Strict):
     cases: list[str]
 
 
-class Index(Strict):
+class VectorIndex(Strict):
     """The content of ``index.json``.
 
     ``suite`` is the digest of the files of the Castigate that made the vectors.

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from conformance.families.cast.quick_inputs import few_inputs, inputs_of
 from oracles.reference import expect_by_kernels
-from oracles.reference.breakpoints import distinct
+from oracles.reference.breakpoints import Words, distinct
 from oracles.reference.expect_by_staircase import locate_steps
 from oracles.reference.expectations import Expected
 from oracles.reference.staircase import BOUNDS, Staircase, staircase
@@ -39,8 +39,7 @@ from specs.outcomes import Anything, Either, Exactly, Nan, Outcome, Rejected
 
 FIELDS = ("lo", "hi", "first", "last", "mask", "step", "other", "either")
 ROW = np.dtype([(name, np.uint64) for name in FIELDS])
-Rows = NDArray[np.void]
-Words = NDArray[np.uint64]
+IntervalRows = NDArray[np.void]
 MOST_INTERVALS = 1 << 17
 """The most rows of a cast of which every input is told: casts to 16 bits have at most that many."""
 
@@ -50,11 +49,11 @@ class Untold(Exception):
 
 
 @dataclass(frozen=True)
-class Intervals:
+class CastIntervals:
     """The rows of a ruling, in the order of inputs; ``is_whole`` if these are all inputs."""
 
     ruling: Ruling
-    rows: Rows
+    rows: IntervalRows
     is_whole: bool
 
     def open_inputs(self) -> int:
@@ -65,7 +64,7 @@ class Intervals:
         return sum(map(int, spans)) + int(is_open.sum())
 
 
-def intervals_of(case: Case, ruling: Ruling, limit: int) -> Intervals:
+def intervals_of(case: Case, ruling: Ruling, limit: int) -> CastIntervals:
     """Return the rows of a ruling between numbers, computed by ``exact`` alone.
 
     They tell of every input if that takes at most ``MOST_INTERVALS`` rows. Otherwise there are at
@@ -74,7 +73,7 @@ def intervals_of(case: Case, ruling: Ruling, limit: int) -> Intervals:
     stairs = staircase(ruling)
     sizes = _sizes(stairs)
     if int(sizes.sum()) <= MOST_INTERVALS:
-        return Intervals(ruling, joined(_rows_of(stairs, sizes > 0), ruling.target.mask), True)
+        return CastIntervals(ruling, joined(_rows_of(stairs, sizes > 0), ruling.target.mask), True)
     cheapest = np.argsort(sizes, kind="stable")
     whole = np.zeros(sizes.size, bool)
     whole[cheapest[np.cumsum(sizes[cheapest].astype(float)) <= limit / 4]] = True
@@ -82,7 +81,7 @@ def intervals_of(case: Case, ruling: Ruling, limit: int) -> Intervals:
     inputs = _telling(case, ruling, limit - rows.size)
     number = np.searchsorted(stairs.stretches["first"], inputs, "right") - 1
     rows = np.concatenate([rows, _points(stairs, inputs[~whole[number]])])
-    return Intervals(ruling, rows[np.argsort(rows["lo"], kind="stable")], False)
+    return CastIntervals(ruling, rows[np.argsort(rows["lo"], kind="stable")], False)
 
 
 def _telling(case: Case, ruling: Ruling, most: int) -> Words:
@@ -118,7 +117,7 @@ def _is_even(stairs: Staircase) -> NDArray[np.bool_]:
     return even
 
 
-def joined(rows: Rows, mask: int) -> Rows:
+def joined(rows: IntervalRows, mask: int) -> IntervalRows:
     """Return rows with neighbors that say the same as one; ``mask`` has all bits of an answer.
 
     A row of one input takes the step of a row beside it, if it can go on so.
@@ -137,7 +136,9 @@ def joined(rows: Rows, mask: int) -> Rows:
     return found
 
 
-def _lend_step(before: Rows, after: Rows, lender: Rows, lone: Rows, mask: int) -> bool:
+def _lend_step(
+    before: IntervalRows, after: IntervalRows, lender: IntervalRows, lone: IntervalRows, mask: int
+) -> bool:
     """Give rows of one input in ``lone`` the steps of those in ``lender``; return if any got one.
 
     Both are ``before`` and ``after``, in one order or the other.
@@ -148,7 +149,9 @@ def _lend_step(before: Rows, after: Rows, lender: Rows, lone: Rows, mask: int) -
     return bool(lent.any())
 
 
-def _goes_on(before: Rows, after: Rows, step: Words, mask: int) -> NDArray[np.bool_]:
+def _goes_on(
+    before: IntervalRows, after: IntervalRows, step: Words, mask: int
+) -> NDArray[np.bool_]:
     """Return which rows say with a step of ``step`` what the rows after them begin with."""
     same = after["lo"] == before["hi"] + np.uint64(1)
     for name in ("mask", "other", "either"):
@@ -159,7 +162,7 @@ def _goes_on(before: Rows, after: Rows, step: Words, mask: int) -> NDArray[np.bo
     return np.asarray(same, bool)
 
 
-def _rows_of(stairs: Staircase, whole: NDArray[np.bool_]) -> Rows:
+def _rows_of(stairs: Staircase, whole: NDArray[np.bool_]) -> IntervalRows:
     """Return the rows of the stretches in ``whole``."""
     even = _is_even(stairs)
     one = stairs.stretches[whole & even]
@@ -170,7 +173,7 @@ def _rows_of(stairs: Staircase, whole: NDArray[np.bool_]) -> Rows:
     return rows[np.argsort(rows["lo"], kind="stable")]
 
 
-def _steps_of(stairs: Staircase, number: int) -> Rows:
+def _steps_of(stairs: Staircase, number: int) -> IntervalRows:
     """Return the rows of one stretch: of each of its periods, a row for each step."""
     stretch, offsets = stairs.stretches[number], stairs.steps_of(number)["offset"]
     first, last, shift = stretch["first"], stretch["last"], stretch["shift"]
@@ -185,7 +188,7 @@ def _steps_of(stairs: Staircase, number: int) -> Rows:
     return _told(stairs, int(stretch["begin"]) + which, times, lo, hi)
 
 
-def _points(stairs: Staircase, inputs: Words) -> Rows:
+def _points(stairs: Staircase, inputs: Words) -> IntervalRows:
     """Return a row for each input; the inputs rise."""
     steps, periods = locate_steps(stairs, inputs)
     return _told(stairs, steps, periods, inputs, inputs)
@@ -199,7 +202,7 @@ def _told(
     hi: Words,
     *,
     rising: bool = False,
-) -> Rows:
+) -> IntervalRows:
     """Return rows that allow what steps do after some periods, each from ``lo`` to ``hi``.
 
     If ``rising``, a period is one input, so that the answers of a row rise from input to input.
@@ -228,20 +231,20 @@ def _told(
 
 Fields = dict[str, Any]
 """Columns of rows by their names, or one number for all rows."""
-Codes = tuple[Words, Words]
+RisingCodes = tuple[Words, Words]
 """The codes of rows at their first inputs, and by how much they rise from input to input."""
 
 
 def _codes_of(
     stairs: Staircase, which: NDArray[np.intp], times: Words, bound: str, *, rising: bool
-) -> Codes:
+) -> RisingCodes:
     """Return the codes that a bound of steps has after some periods, and their rises."""
     rises = stairs.column(dict(BOUNDS)[bound])[which]
     codes = (stairs.column(bound)[which] + times * rises) & np.uint64(stairs.ruling.target.mask)
     return codes, rises if rising else np.zeros_like(rises)
 
 
-def _constants(outcome: Outcome) -> tuple[Codes, Codes] | None:
+def _constants(outcome: Outcome) -> tuple[RisingCodes, RisingCodes] | None:
     """Return the two codes that an outcome allows for every input; None if these depend on it."""
     none = np.zeros(1, np.uint64)
     match outcome:
@@ -262,7 +265,7 @@ def _nans(target: Format, sign: str) -> Fields:
     return {"first": one[0], "last": one[-1], "mask": mask}
 
 
-def _either(one: Codes, two: Codes, mask: np.uint64) -> Fields:
+def _either(one: RisingCodes, two: RisingCodes, mask: np.uint64) -> Fields:
     """Return the fields of rows that allow either of two codes, each with its rise.
 
     Codes next to each other are a range, and those that differ in one bit have a mask. Of codes
@@ -286,7 +289,7 @@ def _either(one: Codes, two: Codes, mask: np.uint64) -> Fields:
     }
 
 
-def disagreements(told: Intervals) -> Iterator[int]:
+def disagreements(told: CastIntervals) -> Iterator[int]:
     """Yield the inputs at ends of intervals of which the kernels say otherwise.
 
     The kernels share neither code nor method with ``exact``, which made the rows. Where they allow
@@ -298,7 +301,7 @@ def disagreements(told: Intervals) -> Iterator[int]:
         yield from inputs[_differs(told, expected, told.rows[end])].tolist()
 
 
-def _differs(told: Intervals, expected: Expected, inputs: Words) -> NDArray[np.bool_]:
+def _differs(told: CastIntervals, expected: Expected, inputs: Words) -> NDArray[np.bool_]:
     rows, target = told.rows, told.ruling.target
     differs = np.zeros(rows.size, bool)
     is_one = (rows["first"] == rows["last"]) & (rows["mask"] == target.mask) & (rows["either"] == 0)
@@ -320,7 +323,7 @@ def _differs(told: Intervals, expected: Expected, inputs: Words) -> NDArray[np.b
     return differs
 
 
-def allows(rows: Rows, inputs: Words, answers: Words) -> NDArray[np.bool_]:
+def allows(rows: IntervalRows, inputs: Words, answers: Words) -> NDArray[np.bool_]:
     """Return whether each row allows its answer to its input, which lies in it."""
     rest = (answers - (inputs - rows["lo"]) * rows["step"]) & rows["mask"]
     inside = (rest >= rows["first"]) & (rest <= rows["last"])

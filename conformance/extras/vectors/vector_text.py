@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from conformance.extras.vectors.intervals import FIELDS, Rows
+from conformance.extras.vectors.intervals import FIELDS, IntervalRows
 from specs.formats import Format
 
 FORMAT = 1
@@ -21,7 +21,7 @@ class Vectors:
 
     source: Format
     answer: tuple[str, int]
-    rows: Rows
+    rows: IntervalRows
     is_whole: bool
     notes: Sequence[str]
 

@@ -39,7 +39,7 @@ FIRST, STEP = 0x1B, 0x35
 """The first byte of a tensor, and how much more the next one is, modulo 256."""
 MOST = 64
 """The most elements of a tensor."""
-Pair = tuple[str, str]
+DtypeNames = tuple[str, str]
 Kinds = tuple[int, int, str, str]
 """The widths and the kinds of a pair, source first."""
 
@@ -134,12 +134,12 @@ def by_number(codes: Sequence[int], width: int, new_width: int) -> list[int]:
 
 
 @lru_cache(32)
-def _told(document: str, version: str) -> frozenset[Pair]:
+def _told(document: str, version: str) -> frozenset[DtypeNames]:
     """Return the pairs of a version that stand for all others of their widths and kinds.
 
     Records can tell these pairs, and their dtypes differ if those of any such pair do.
     """
-    found: dict[Kinds, Pair] = {}
+    found: dict[Kinds, DtypeNames] = {}
     for pair in edition(document_named(document), version).pairs():
         kinds = _kinds(document, *map(format_named, pair))
         if kinds in found and found[kinds][0] != found[kinds][1]:

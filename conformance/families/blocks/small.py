@@ -49,7 +49,7 @@ FEW_TIES = 10
 """The ties between codes that lie in a block, each with both neighbors."""
 BLOCKS = 2
 """The blocks of a record."""
-Answer = tuple[bool, str, frozenset[int]]
+SmallAnswer = tuple[bool, str, frozenset[int]]
 """Whether an element is open, the question that decides it, and the codes that it may be."""
 
 
@@ -71,7 +71,7 @@ def _record(
     ruling: BlockRuling,
     global_code: int | None,
     tensors: Mapping[str, Bits],
-    returned: Mapping[str, Sequence[Answer]],
+    returned: Mapping[str, Sequence[SmallAnswer]],
     shapes: Mapping[str, tuple[int, ...]],
 ) -> SmallRecord:
     forms = {name: format_named(dtype) for each in dtypes(case) for name, dtype in each.items()}
@@ -109,14 +109,14 @@ def _ranges(ruling: BlockRuling, form: Format, codes_allowed: frozenset[int]) ->
             yield range(code, code + 1)
 
 
-def _is_recommended(ruling: BlockRuling, answer: Answer) -> bool:
+def _is_recommended(ruling: BlockRuling, answer: SmallAnswer) -> bool:
     is_open, question, _ = answer
     return not is_open and any(
         each == question and level == "recommended" for each, level in ruling.levels.items()
     )
 
 
-def _answers(found: Blocks, every: Sequence[Bits]) -> list[Answer]:
+def _answers(found: Blocks, every: Sequence[Bits]) -> list[SmallAnswer]:
     """Return what the kernels allow for each element; ``every`` has arrays of allowed codes."""
     rows = zip(*(each.reshape(-1).tolist() for each in every), strict=True)
     return [
@@ -148,7 +148,7 @@ def _encoding(case: Case, ruling: BlockRuling, global_code: int | None, x: Bits)
     parts = Fraction(whole)
     rows = x.reshape(-1, ruling.size).tolist()
     found = scales(ruling, x, whole)
-    scale: list[Answer] = [
+    scale: list[SmallAnswer] = [
         (code is None, question, frozenset() if code is None else frozenset({code}))
         for code, question in (exact.scale_of(ruling, row, parts) for row in rows)
     ]
@@ -156,7 +156,7 @@ def _encoding(case: Case, ruling: BlockRuling, global_code: int | None, x: Bits)
     # Where the scale is open, an ordinary one shows whether both ways still agree on the codes.
     chosen = np.where(found.is_open, ruling.scale.one_code, found.codes).astype(found.codes.dtype)
     of_codes = codes(ruling, x, chosen, whole)
-    y: list[Answer] = []
+    y: list[SmallAnswer] = []
     for row, one in zip(rows, chosen.reshape(-1).tolist(), strict=True):
         for each in exact.codes_of(ruling, row, one, parts):
             y.append((not each.allowed, each.question, frozenset(each.allowed)))
@@ -290,7 +290,7 @@ def _decoding(
 ) -> SmallRecord:
     whole = _value_of(global_code)
     found = products(ruling, x, scale, whole)
-    y: list[Answer] = []
+    y: list[SmallAnswer] = []
     for row, [one] in zip(x.tolist(), scale.tolist(), strict=True):
         for code in row:
             due = exact.product_of(ruling, code, one, Fraction(whole))

@@ -49,7 +49,7 @@ from specs.model.vocabulary import AXIS, BLOCK, FORM, PRECISION, SATURATE
 from specs.operations import SCALE, ZERO, X, Y, operation_of
 from specs.pair_conditions import value_of
 
-Floats = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
+FloatArray = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 
 PAGE_NAMES: Mapping[str, Mapping[str, str]] = {
     "onnx-quantize-linear": {SCALE: "y_scale", ZERO: "y_zero_point"},
@@ -241,7 +241,7 @@ def _telling(rules: Formula, scale: int, zero: int) -> Bits:
     return np.array([*dict.fromkeys(every.tolist())], source.storage)
 
 
-def _quotients(target: Format, zero: int) -> Floats:
+def _quotients(target: Format, zero: int) -> FloatArray:
     """Return quotients at ties near zero and about both ends, and some far beyond these."""
     if target.is_integral:
         offset = float(value_of(target, zero))

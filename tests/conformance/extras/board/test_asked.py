@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
-from conformance.extras.board.asked import Asked, asked_pairs
+from conformance.extras.board.asked import AskedInput, asked_pairs
 from conformance.extras.board.threads import threads_by_pair
 from conformance.families.cast.quick_inputs import quick_inputs
 from oracles.reference.exact import Number, decode
@@ -61,12 +61,12 @@ def test_the_docket_is_read_as_it_stands() -> None:
 
 
 @pytest.mark.parametrize("asked", asked_pairs().values(), ids=lambda asked: "/".join(asked.pair))
-def test_the_quick_tier_asks_every_telling_input(asked: Asked) -> None:
+def test_the_quick_tier_asks_every_telling_input(asked: AskedInput) -> None:
     assert asked.code in quick_inputs(*asked.pair, 1, 0)
 
 
 @pytest.mark.parametrize("asked", asked_pairs().values(), ids=lambda asked: "/".join(asked.pair))
-def test_a_word_names_what_it_says(asked: Asked) -> None:
+def test_a_word_names_what_it_says(asked: AskedInput) -> None:
     given, bits = decode(asked.source, asked.code), asked.target.bits
     lowest = -(1 << bits - 1) if asked.target.is_signed else 0
     ends = {"INT_MIN": lowest, "INT_MAX": lowest + (1 << bits) - 1}

@@ -13,10 +13,10 @@ ERROR = "error"
 
 OPEN: frozenset[object] = frozenset(["anything"])
 """Stands for all answers, of which every other set is a part."""
-Answers = frozenset[object]
+AllowedAnswers = frozenset[object]
 
 
-def answers(ruling: Ruling, code: int) -> tuple[Branch, Answers, Answers]:
+def answers(ruling: Ruling, code: int) -> tuple[Branch, AllowedAnswers, AllowedAnswers]:
     """Return the branch of an input, all answers that it allows, and all that it recommends."""
     allowed = exact_rulings.allow(ruling, code)
     every = _set(ruling.target, allowed.branch.outcome, allowed.codes)
@@ -24,7 +24,7 @@ def answers(ruling: Ruling, code: int) -> tuple[Branch, Answers, Answers]:
     return allowed.branch, every, every if best is None else _set(ruling.target, best, ())
 
 
-def _set(target: Format, outcome: Outcome, codes: tuple[int, ...]) -> Answers:
+def _set(target: Format, outcome: Outcome, codes: tuple[int, ...]) -> AllowedAnswers:
     match outcome:
         case Anything():
             return OPEN
@@ -49,7 +49,7 @@ def direction(old: Ruling, new: Ruling, code: int) -> str | None:
     return next(iter(found), None) if len(found) < 2 else "other"
 
 
-def _of_sets(before: Answers, after: Answers) -> str | None:
+def _of_sets(before: AllowedAnswers, after: AllowedAnswers) -> str | None:
     if before == after:
         return None
     if OPEN in (before, after):

@@ -9,7 +9,7 @@ import pytest
 
 from conformance.extras.editions.case_changes import (
     AN_ANSWER,
-    CaseChange,
+    EditionChange,
     ListedInputs,
     case_changes,
 )
@@ -29,7 +29,7 @@ def case(text: str) -> Case:
     return Case(name, version, source, target, pairs)
 
 
-def compared(old: Ruling, new: Ruling) -> list[CaseChange]:
+def compared(old: Ruling, new: Ruling) -> list[EditionChange]:
     asked = case(f"onnx-cast:25/{old.source.name}/{old.target.name}")
     return list(case_changes(CasePair(asked, asked), old, new, lambda _: TEXTS))
 

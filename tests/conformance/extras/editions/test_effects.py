@@ -10,7 +10,12 @@ import pytest
 
 from conformance.extras.editions.edition_changes import EditionChanges, edition_changes
 from conformance.extras.editions.edition_pairs import CasePair, edition_pairs
-from conformance.extras.editions.effects import Answering, Given, Recorded, recorded_backends
+from conformance.extras.editions.effects import (
+    Answering,
+    GivenAnswers,
+    RecordedAnswers,
+    recorded_backends,
+)
 from oracles.protocol import Bits
 from reports.behaviors.known_answers import known_answers
 from specs.editions import Edition
@@ -44,12 +49,12 @@ class Planned:
     def is_held_to(self, edition: Edition) -> bool:
         return True
 
-    def answers(self, cases: CasePair, inputs: Bits) -> tuple[Given, Given]:
+    def answers(self, cases: CasePair, inputs: Bits) -> tuple[GivenAnswers, GivenAnswers]:
         given = [self.answer(code) for code in inputs.tolist()]  # type: ignore[operator]
         storage = format_named(cases.new.target).storage
         codes = np.array([code or 0 for code in given], storage)
         is_error = np.array([code is None for code in given])
-        found = Given(codes, is_error, np.ones(codes.size, bool))
+        found = GivenAnswers(codes, is_error, np.ones(codes.size, bool))
         return found, found
 
 
@@ -136,8 +141,10 @@ def test_frameworks_are_held_to_what_their_adapters_claim() -> None:
     [pair] = edition_pairs("onnx-cast:24", "onnx-cast:25")
     frameworks = known_answers().frameworks
     claiming = {
-        name for name, each in frameworks.items() if Recorded(name, each).is_held_to(pair.new)
+        name
+        for name, each in frameworks.items()
+        if RecordedAnswers(name, each).is_held_to(pair.new)
     }
     assert claiming == {"onnx", "ort"}
     [pair] = edition_pairs("numpy-astype:2.3", "numpy-astype:2.4")
-    assert Recorded("numpy", frameworks["numpy"]).is_held_to(pair.new)
+    assert RecordedAnswers("numpy", frameworks["numpy"]).is_held_to(pair.new)

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 from conformance.extras.vectors.ieee_flags import raised
-from conformance.extras.vectors.index import Index
+from conformance.extras.vectors.index import VectorIndex
 from conformance.extras.vectors.intervals import (
     ROW,
-    Intervals,
+    CastIntervals,
     disagreements,
     intervals_of,
 )
@@ -66,7 +66,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, 
 
 def test_the_index_has_every_file_with_its_digest(exported: tuple[Path, dict[str, Any]]) -> None:
     folder, index = exported
-    Index.model_validate(index)
+    VectorIndex.model_validate(index)
     names = {path.relative_to(folder).as_posix() for path in folder.rglob("*.txt")}
     assert {each["file"] for each in index["files"]} == names
     for each in index["files"]:
@@ -261,7 +261,7 @@ def test_a_wrong_row_disagrees_with_the_kernels() -> None:
     rows = told.rows.copy()
     rows["first"][7] += np.uint64(1)
     rows["last"][7] += np.uint64(1)
-    assert {*disagreements(Intervals(told.ruling, rows, True))} == {
+    assert {*disagreements(CastIntervals(told.ruling, rows, True))} == {
         int(rows["lo"][7]),
         int(rows["hi"][7]),
     }

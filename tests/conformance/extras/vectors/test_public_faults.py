@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from ruamel.yaml import YAML
 
 from conformance.extras.vectors.command import LIMIT, selected_cases, write_vectors
-from conformance.extras.vectors.index import Index
+from conformance.extras.vectors.index import VectorIndex
 
 ROOT = Path(__file__).parents[4]
 FOLDER = Path(__file__).parent / "public_faults"
@@ -67,7 +67,7 @@ NAMES = dict.fromkeys(
 )
 
 
-class Words(NamedTuple):
+class WordArray(NamedTuple):
     """The parts of a case's name."""
 
     document: str
@@ -81,9 +81,9 @@ class Words(NamedTuple):
         return self.source in ("float32", "int32", "uint32")
 
 
-def words_of(name: str) -> Words:
+def words_of(name: str) -> WordArray:
     document, source, target, *modes = name.split("/")
-    return Words(document, source, target, dict(each.split(":") for each in modes))
+    return WordArray(document, source, target, dict(each.split(":") for each in modes))
 
 
 class Vectors:
@@ -94,7 +94,7 @@ class Vectors:
         self.folder.mkdir()
         documents = dict.fromkeys(words_of(name).document for name in NAMES)
         cases = [case for case in selected_cases(documents, ()) if case.id in NAMES]
-        self.index: Index = write_vectors(self.folder, cases, LIMIT, 1, with_headers=False)
+        self.index: VectorIndex = write_vectors(self.folder, cases, LIMIT, 1, with_headers=False)
         self.harness = folder / "check"
         flags = ["-O2", "-Wall", "-Wextra", "-Werror", "-Wno-unused", f"-I{FOLDER}"]
         sources = [HARNESS, FOLDER / "codec.c"]
@@ -175,7 +175,7 @@ def test_so_many_of_all_inputs_are_wrong(vectors: Vectors, fault: Fault) -> None
     assert vectors.wrong(vectors.file_of(fault.vectors), fault.codec) == expected
 
 
-def right_codec(words: Words) -> str:
+def right_codec(words: WordArray) -> str:
     is_plain = words.document.startswith("plain-cast")
     rounding = words.modes.get("round", "toward-zero" if is_plain else "nearest-even")
     overflow = words.modes.get("overflow", "saturate" if is_plain else "inf")
