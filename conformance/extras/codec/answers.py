@@ -42,6 +42,8 @@ SAMPLE_SECONDS = 10.0
 MOST_SAMPLED = 1 << 24
 MOST_OF_64_BITS = 1 << 22
 """The most inputs of a source of 64 bits: each is graded, and kept for the search for causes."""
+MOST_WRITTEN = 1 << 18
+"""The most inputs of which texts are asked: each text is read to be graded."""
 PREFIX = 1 << 16
 """Number of 32-bit patterns that share their high 16 bits."""
 SWEPT_BITS = 32
@@ -233,9 +235,9 @@ def _sample(rules: Ruling, pace: float) -> tuple[WordsOf64, int]:
     """
     source, target = rules.source, rules.target
     is_wide = source.bits > SWEPT_BITS
-    most = max(
-        PROBES, min(MOST_OF_64_BITS if is_wide else MOST_SAMPLED, int(SAMPLE_SECONDS / pace))
-    )
+    limit = MOST_OF_64_BITS if is_wide else MOST_SAMPLED
+    limit = limit if target.is_numeric else MOST_WRITTEN
+    most = max(PROBES, min(limit, int(SAMPLE_SECONDS / pace)))
     telling = quick_inputs(source.name, target.name, 0, 0).astype(np.uint64)
     if not is_wide:
         edges = np.arange(0, 1 << source.bits, PREFIX, dtype=np.uint64)

@@ -19,14 +19,19 @@ from conformance.extras.codec.asked_texts import RANDOM_TEXTS
 from conformance.extras.codec.judging import JudgedCodec, judge_codec
 from conformance.extras.codec.kept_test import check_kept, check_name, write_kept_test
 from conformance.extras.codec.process import Advance
-from conformance.extras.codec.target import CodecTarget, codec_case, target_named
+from conformance.extras.codec.target import (
+    CodecTarget,
+    codec_case,
+    small_formats,
+    target_named,
+)
 from conformance.sweep.input_progress import input_progress
 from reports.counterexample.drawing import aligned_rows, datum_columns
 from reports.findings.finding import Finding
 from reports.findings.finding_text import counted, example_words
 from specs.cases import Case
 from specs.errors import CastigateError
-from specs.formats import Format, dtype_spelled, format_named
+from specs.formats import EXHAUSTIVE_BITS, Format, dtype_spelled, format_named
 from specs.ruling import ruling
 
 LIKELY = 0.99
@@ -102,7 +107,7 @@ def codec_command(
     ] = SECONDS,
     jobs: JobsOption = None,
 ) -> None:
-    """Judge a function that encodes or decodes a small float, on all inputs if time permits.
+    """Judge a function or program that encodes or decodes a small float, on all inputs if possible.
 
     Exit code 0 if it conforms, 1 if it has a finding, 2 if it cannot be judged.
     """
@@ -116,6 +121,8 @@ def codec_command(
     if table:
         if target is not None:
             raise CastigateError("--table asks nothing; leave the target out")
+        if dtype_spelled(form) not in small_formats():
+            raise CastigateError(f"--table: {dtype_spelled(form)} has too many codes to list")
         typer.echo("\n".join(table_lines(dtype_spelled(form))))
         return
     if target is None:
@@ -192,9 +199,12 @@ def sample_words(case: Case, answers: CodecAnswers) -> str:
                 f"those around each value of {case.target} and each tie, or some of them; some in"
                 f" each binade; and {answers.drawn:,} at random"
             )
+    first = "all where the answer changes"
+    if format_named(case.target).bits not in range(1, EXHAUSTIVE_BITS + 1):
+        first = f"selected ones of each binade of {case.source}"
     one_of = max(1, int(answers.drawn / -math.log(1 - LIKELY)))
     return (
-        f"all where the answer changes, and {answers.drawn:,} at random: a fault in one of"
+        f"{first}, and {answers.drawn:,} at random: a fault in one of"
         f" {one_of:,} inputs or more is found with a probability of {LIKELY:.0%}"
     )
 

@@ -256,6 +256,11 @@ def test_options_that_cannot_be_used(
     assert (code, says in output) == (2, True), output
 
 
+def test_a_table_of_float32_is_refused() -> None:
+    code, output = run("--format", "float32", "--from", "float64", "--table")
+    assert (code, "float32 has too many codes to list" in output) == (2, True)
+
+
 @pytest.mark.parametrize("word", ["RTP", "rup", "ceil", "RU"])
 def test_roundings_have_their_usual_spellings(word: str) -> None:
     case = codec_case("float8e4m3fn", "float64", True, word, None)
