@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         ShapedTensor,
         TensorFunctions,
     )
+    from conformance.families.small_tensors import SmallTensors
     from oracles.backend.requests import MethodRequest
     from specs.cases import Case
 
@@ -47,7 +48,8 @@ class Family:
 
     ``tensors`` has the functions of a family whose tensors have names, and ``dtypes`` returns the
     names and dtypes of a case's tensors. ``tensor`` has the functions of a family that takes one
-    tensor and judges the result's shape. ``page`` is the page of the report on which cases stand by
+    tensor and judges the result's shape. ``small`` returns small tensors of a case with all that is
+    allowed for them. ``page`` is the page of the report on which cases stand by
     their modes; other cases stand by their pair of dtypes.
     """
 
@@ -65,6 +67,7 @@ class Family:
     asks: str = ""
     tensors: str = ""
     tensor: str = ""
+    small: str = ""
     page: str = ""
     methods: Mapping[str, str] = field(default_factory=dict)
     """The adapter methods that the family's requests call besides those of ``oracles.protocol``,
@@ -95,6 +98,7 @@ FAMILIES = (
         cases="conformance.families.bitcast.ruling:cases",
         rules="conformance.families.bitcast.ruling:rules",
         tensor="conformance.families.bitcast.recorded:TENSOR",
+        small="conformance.families.bitcast.small:small_tensors",
     ),
     Family(
         ("quantize", "dequantize", "dynamic-quantize"),
@@ -109,6 +113,7 @@ FAMILIES = (
         dtypes="conformance.families.quantization.ruling:dtypes",
         sentence="conformance.families.quantization.sentence:read_sentence",
         tensors="conformance.families.quantization.recorded:TENSORS",
+        small="conformance.families.quantization.small:small_tensors",
         page="conformance.families.quantization.page:PAGE",
     ),
     Family(
@@ -122,6 +127,7 @@ FAMILIES = (
         rules="conformance.families.blocks.ruling:rules",
         dtypes="conformance.families.blocks.ruling:dtypes",
         tensors="conformance.families.blocks.recorded:TENSORS",
+        small="conformance.families.blocks.small:small_tensors",
         page="conformance.families.blocks.page:PAGE",
     ),
     Family(
@@ -144,6 +150,8 @@ NAMED_TENSORS = tuple(name for each in FAMILIES if each.tensors for name in each
 """The operations that take and return tensors by name."""
 SHAPED_TENSORS = tuple(name for each in FAMILIES if each.tensor for name in each.operations)
 """The operations that take one tensor, and of whose result also the shape is judged."""
+SMALL_TENSORS = tuple(name for each in FAMILIES if each.small for name in each.operations)
+"""The operations that have small tensors with all that is allowed for them."""
 
 
 def family_of(case: Case) -> Family:
@@ -190,6 +198,11 @@ def tensor_of(case: Case) -> ShapedTensor | None:
 def tensors_of(case: Case) -> TensorFunctions:
     """Return the functions of a case's family for named tensors, which the family must have."""
     return member_of(operation_of(case), "tensors")  # type: ignore[no-any-return]
+
+
+def small_of(case: Case) -> SmallTensors:
+    """Return the function of a case's family for small tensors, which the family must have."""
+    return member_of(operation_of(case), "small")  # type: ignore[no-any-return]
 
 
 def sentence_of(words: Sequence[str]) -> Sentence | None:

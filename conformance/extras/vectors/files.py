@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from conformance.extras.vectors.ieee_flags import flag_rows
+from conformance.extras.vectors.ieee_flags import flag_rows, inputs_at_tininess
 from conformance.extras.vectors.index import DecidingRule, Index, Kind, LeftOut, VectorFile
 from conformance.extras.vectors.intervals import (
     Intervals,
@@ -229,7 +229,7 @@ def _flags_of(case: Case, rules: Ruling) -> Table:
     inputs = (
         np.arange(1 << source.bits, dtype=np.uint64)
         if is_whole
-        else few_inputs(case, rules, FLAGGED).astype(np.uint64)
+        else np.union1d(few_inputs(case, rules, FLAGGED), inputs_at_tininess(source, target))
     )
     return Table(joined(flag_rows(source, target, rules.rounding, inputs), 0xFF), is_whole)
 

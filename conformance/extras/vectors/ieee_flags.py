@@ -67,6 +67,23 @@ def _is_below(number: Number, bound: Number) -> bool:
     return exceeds(bound.significand, bound.exponent, number)
 
 
+def inputs_at_tininess(source: Format, target: Format) -> Words:
+    """Return the patterns of a float around which results stop being tiny, in rising order.
+
+    They are the target's smallest normal number, and those a quarter and a half of a unit before
+    it, each with both neighbors and signs. There are none if no tiny result is inexact.
+    """
+    place = target.lowest_exponent - source.lowest_exponent
+    dropped = source.entry.mantissa - target.entry.mantissa
+    if source.kind != "float" or target.kind != "float" or place < 0 or dropped < 2:
+        return np.array([], np.uint64)
+    normal = place + 1 << source.entry.mantissa
+    half = 1 << dropped - (place == 0)
+    near = [normal - before + by for before in (half, half // 2, 0) for by in (-1, 0, 1)]
+    sign = 1 << source.bits - 1
+    return np.array([*near, *(sign | code for code in near)], np.uint64)
+
+
 def flag_rows(source: Format, target: Format, rounding: Rounding, inputs: Words) -> Rows:
     """Return the flags of inputs in rising order; those next to each other share a row if equal."""
     rows = np.zeros(inputs.size, ROW)

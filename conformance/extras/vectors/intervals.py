@@ -309,8 +309,10 @@ def _differs(told: Intervals, expected: Expected, inputs: Words) -> NDArray[np.b
             case Anything() | Rejected():
                 differs |= here & (rows["last"] - rows["first"] != target.mask)
             case Nan(sign=sign):
-                for name, value in _nans(target, sign).items():
-                    differs |= here & (rows[name] != value)
+                first, last, mask = _nans(target, sign).values()
+                is_told = allows(rows, inputs, np.full_like(inputs, first))
+                is_told &= (rows["last"] - rows["first"] == last - first) & (rows["mask"] == mask)
+                differs |= here & ~is_told
             case _:
                 for codes in (expected.codes, expected.others):
                     differs |= here & ~allows(rows, inputs, codes.astype(np.uint64))
