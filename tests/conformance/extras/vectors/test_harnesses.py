@@ -25,6 +25,7 @@ from tests.conformance.extras.vectors.exact_vectors import (
     Form,
     vector_file,
 )
+from tests.conformance.extras.vectors.exporting import EXACT, SATURATING, exported
 
 EXAMPLES = Path(__file__).parents[4] / "examples" / "vectors"
 CODECS = Path(__file__).parent / "codecs"
@@ -201,8 +202,10 @@ def ids(cast: Cast) -> str:
 
 def test_a_harness_has_at_most_forty_lines() -> None:
     files = [path for path in EXAMPLES.iterdir() if path.suffix != ".md"]
+    readme = (EXAMPLES / "README.md").read_text(encoding="utf-8")
     assert len(files) == 5
     for path in files:
+        assert f"| `{path.name}`" in readme
         lines = path.read_text(encoding="ascii").splitlines()
         assert len(lines) <= 40, path.name
         assert max(map(len, lines)) <= 100, path.name
@@ -212,6 +215,18 @@ def test_a_harness_has_at_most_forty_lines() -> None:
 @pytest.mark.parametrize("cast", [TO_E4M3FN, TO_E5M2, WIDENED, WIDE], ids=ids)
 def test_a_right_codec_passes(run: Run, harness: Harness, cast: Cast) -> None:
     outcome = run(harness, cast, text_of(cast))
+    assert outcome.status == 0, outcome.printed
+
+
+@each_harness
+@pytest.mark.parametrize(
+    ("cast", "name"), [(TO_E4M3FN, SATURATING), (WIDENED, EXACT)], ids=["small", "widened"]
+)
+def test_a_harness_reads_what_is_exported(
+    run: Run, tmp_path: Path, harness: Harness, cast: Cast, name: str
+) -> None:
+    file = exported(tmp_path, name.format(cast[0].name, cast[1].name))
+    outcome = run(harness, cast, file.read_text(encoding="utf-8"))
     assert outcome.status == 0, outcome.printed
 
 
