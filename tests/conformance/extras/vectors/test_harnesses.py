@@ -350,6 +350,7 @@ DAMAGES: dict[str, Callable[[str], str | None]] = {
     "cut-within-a-line": lambda text: text[: text.index("\n", len(text) // 2) + 8],
     "cut-within-the-last-number": lambda text: text[:-2],
     "only-a-header": lambda text: text[: text.index("\n") + 1],
+    "carriage-returns": lambda text: text.replace("\n", "\r\n"),
     "a-line-missing": lines_changed(lambda lines: lines.pop(50)),
     "first-line-missing": lines_changed(lambda lines: lines.pop(3)),
     "last-line-missing": lines_changed(lambda lines: lines.pop()),
