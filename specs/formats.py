@@ -238,7 +238,7 @@ def dtypes_spelled(word: str) -> list[str]:
     """Return the dtypes that a word may mean; none if it is not a dtype."""
     if len(word) > LONGEST_SPELLING:
         return []
-    known, plain = _spellings(), _plain(word)
+    known, plain = spellings(), _plain(word)
     module = MODULES.get(word.partition(".")[0])
     return list(known.get(f"{module}.{plain}") or known.get(plain, ()))
 
@@ -256,8 +256,8 @@ def dtype_spelled(word: str) -> str:
             return name
         case []:
             refuse_rounded_operands(word)
-            near = closest(_plain(word[:LONGEST]), _spellings())
-            meant = f"did you mean `{next(iter(_spellings()[near]))}`?" if near else ""
+            near = closest(_plain(word[:LONGEST]), spellings())
+            meant = f"did you mean `{next(iter(spellings()[near]))}`?" if near else ""
             hint = meant or f"the dtypes are {', '.join(formats())}"
             raise CastigateError(f"unknown dtype `{word[:LONGEST]}`; {hint}")
         case names:
@@ -281,7 +281,7 @@ def _plain(word: str) -> str:
 
 
 @cache
-def _spellings() -> dict[str, tuple[str, ...]]:
+def spellings() -> dict[str, tuple[str, ...]]:
     """Map each spelling to its dtypes; the name of a dtype means itself alone."""
     files = (FORMATS_FILE, SMALL_FLOATS_FILE)
     table = {

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import groupby
 from pathlib import Path
+from pkgutil import resolve_name
 from textwrap import wrap
 from typing import Annotated
 
@@ -18,6 +19,9 @@ from conformance.commands.document_listing import (
     document_details,
     document_listing,
 )
+from conformance.commands.options import BackendOption, PythonOption, TimeoutOption
+from conformance.extras import SPECS_WORDS
+from oracles.backend.launch_config import DEFAULT_TIMEOUT, launch_configs
 from reports.findings.finding_text import counted
 from specs.case_rules import matching_rules
 from specs.coverage import Coverage, by_kind, coverage, page_sections
@@ -48,14 +52,19 @@ def specs_command(
     what: Annotated[
         str | None,
         typer.Argument(
-            metavar="DOCUMENT[:VERSION]|lint|schema|page",
-            help="A document to show (with --coverage also a YAML file); `lint` proves documents;"
-            " `schema` prints their JSON schema; `page` prints the digests of a page's lines.",
+            metavar="DOCUMENT[:VERSION]|diff|lint|schema|page",
+            help="A document to show (with --coverage also a YAML file); `diff` compares two"
+            " editions; `lint` proves documents; `schema` prints their JSON schema; `page` prints"
+            " the digests of a page's lines.",
         ),
     ] = None,
-    files: Annotated[
-        list[Path] | None,
-        typer.Argument(metavar="FILE", help="With `lint`: YAML files. With `page`: the page."),
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="FILE|EDITION",
+            help="With `lint`: YAML files. With `page`: the page. With `diff`: the old and the new"
+            " edition, as DOCUMENT:VERSION or YAML file.",
+        ),
     ] = None,
     show_coverage: Annotated[
         bool,
@@ -72,30 +81,48 @@ def specs_command(
     as_json: Annotated[
         bool,
         typer.Option(
-            "--json", help="Print a JSON object per document, with a DOCUMENT its rules and cases."
+            "--json",
+            help="Print a JSON object per document, with a DOCUMENT its rules and cases; with"
+            " `diff` one per change.",
         ),
     ] = False,
+    backend: BackendOption = None,
+    python: PythonOption = None,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,
 ) -> None:
-    """Show documents, versions, cases and rules, or prove documents total and unambiguous."""
-    if files and what not in ("lint", "page"):
+    """Show documents, versions, cases and rules, compare editions, or prove documents.
+
+    The exit code of `diff` is 0 if nothing changes, and 1 if something does.
+    """
+    files = [*map(Path, words or ())]
+    if files and what not in ("diff", "lint", "page"):
         raise CastigateError("only `castigate specs lint` and `castigate specs page` take files")
     if page is not None and not show_coverage:
         raise CastigateError("--page needs --coverage; add it, or leave --page out")
     if as_json and (show_coverage or what in ("lint", "schema", "page")):
         raise CastigateError("--json lists documents; give a DOCUMENT, or leave --json out")
+    if (backend or python) and what != "diff":
+        raise CastigateError(
+            "--backend and --python are for `castigate specs diff`; leave them out"
+        )
     if show_coverage:
         _show_coverage(what, page)
         return
+    has_changed = False
     match what:
         case None:
             lines = list_documents(as_json)
+        case "diff":
+            diff_editions = resolve_name(SPECS_WORDS["diff"])  # Other words ask no backend.
+            found = diff_editions(words or (), launch_configs(backend or (), python or (), timeout))
+            lines, has_changed = found.lines(as_json=as_json), not found.changes.is_same
         case "lint":
-            given = [load_document(path) for path in files or []]
+            given = [load_document(path) for path in files]
             lines = list_proofs([prove(document) for document in given or documents().values()])
         case "schema":
             lines = iter([json.dumps(json_schema(), indent=2)])
         case "page":
-            if files is None or len(files) != 1:
+            if len(files) != 1:
                 raise CastigateError("`castigate specs page` takes one page; add its FILE")
             lines = iter(line_digests(read_page(files[0])))
         case _:
@@ -107,6 +134,8 @@ def specs_command(
                 lines = list_version(document, version) if version else list_document(document)
     for line in lines:
         typer.echo(line)
+    if has_changed:
+        raise typer.Exit(1)
 
 
 def _show_coverage(what: str | None, copy: Path | None) -> None:

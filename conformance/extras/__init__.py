@@ -45,7 +45,8 @@ class Addon:
     a user names the extra; its arguments are the run's folder and the time limit of an answer.
     ``executor`` opens the pools of a run whose tasks are done on other machines; its first argument
     is the address of their scheduler. ``exports`` are commands of ``castigate export``, and
-    ``functions`` those of ``castigate.py``, by name.
+    ``specs_words`` what ``castigate specs`` does at a word. ``functions`` are those of
+    ``castigate.py``, by name.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Addon:
     survey: str = ""
     executor: str = ""
     exports: Mapping[str, str] = field(default_factory=dict)
+    specs_words: Mapping[str, str] = field(default_factory=dict)
     functions: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -98,6 +100,7 @@ ADDONS = (
         page="conformance.extras.issues.report_page:issues_page",
     ),
     Addon("onnx_tests", exports={"onnx": "conformance.extras.onnx_tests.command:export_onnx"}),
+    Addon("editions", specs_words={"diff": "conformance.extras.editions.command:diff_editions"}),
     Addon("vectors", exports={"vectors": "conformance.extras.vectors.command:export_vectors"}),
     Addon(
         "releases",
@@ -156,11 +159,22 @@ ADDONS = (
         },
         functions={"check_checkpoint": "conformance.extras.checkpoints.check:check_checkpoint"},
     ),
+    Addon(
+        "board",
+        commands={
+            "board": NamedCommand(
+                "conformance.extras.board.command:board_command",
+                "Write a site with the answers of many backends.",
+                "Read",
+            )
+        },
+    ),
     Addon("cluster", executor="conformance.extras.cluster.pool:cluster_pools"),
 )
 """All extras, in the order of ``--help`` and of the pages of a report."""
 [EXECUTOR] = [each.executor for each in ADDONS if each.executor]
 EXPORTS = {name: function for each in ADDONS for name, function in each.exports.items()}
+SPECS_WORDS = {word: function for each in ADDONS for word, function in each.specs_words.items()}
 FUNCTIONS = {name: function for each in ADDONS for name, function in each.functions.items()}
 WITH_PAGE = {each.name: each for each in ADDONS if each.page}
 

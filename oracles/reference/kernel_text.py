@@ -180,6 +180,7 @@ def _number_classes(target: Format, number: Scanned, converted: Converted) -> It
     else:
         is_in_range = not converted.overflow
         is_value = not (converted.overflow or converted.beyond or converted.inexact)
+        yield from _zone_classes(number.negative, converted)
         if not (number.negative or converted.overflow or converted.beyond or converted.tiny):
             yield "positive-literal-in-range"
     if is_in_range:
@@ -187,6 +188,16 @@ def _number_classes(target: Format, number: Scanned, converted: Converted) -> It
         yield "representable" if is_value else "inexact-literal-in-range"
         if number.plain_whole:
             yield "whole-literal-in-range"
+
+
+def _zone_classes(negative: bool, converted: Converted) -> Iterator[str]:
+    """Yield the input class of a number out of the target's range, if there is one."""
+    if converted.overflow:
+        yield "-overflow" if negative else "overflow"
+    elif converted.beyond:
+        yield "rounds-to-lowest" if negative else "rounds-to-max"
+    elif converted.tiny:
+        yield "-below-smallest" if negative else "below-smallest"
 
 
 @lru_cache(maxsize=1 << 18)

@@ -244,11 +244,18 @@ class Staircase:
 
 
 @lru_cache(maxsize=256)
-def staircase(ruling: Ruling) -> Staircase:
-    """Compute, by ``exact`` alone, the staircase of a numeric ruling without worked examples."""
+def staircase(ruling: Ruling, on_other_ways: tuple[Format, ...] = ()) -> Staircase:
+    """Compute, by ``exact`` alone, the staircase of a numeric ruling without worked examples.
+
+    Its stretches allow for the formats ``on_other_ways``, too, so that the staircases of two
+    rulings have the same stretches if each gets the formats on the way of the other.
+    """
     rows: list[tuple[int, ...]] = []
     steps: list[Step] = []
-    for stretch in stretches(ruling.source, ruling.target, ruling.on_the_way):
+    # In one order, so that it does not matter which of two rulings has a format on its way.
+    ways = {each.name: each for each in (*ruling.on_the_way, *on_other_ways)}
+    on_the_way = tuple(ways[name] for name in sorted(ways))
+    for stretch in stretches(ruling.source, ruling.target, on_the_way):
         begin = len(steps)
         steps += _steps(ruling, stretch)
         rows.append((stretch.first, stretch.last, stretch.shift, begin, len(steps)))

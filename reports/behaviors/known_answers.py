@@ -60,6 +60,23 @@ class KnownPair(StrictModel):
                 return int(codes[0]) if is_defined[0] else None
         return None
 
+    def answers(
+        self, source: Format, target: Format, inputs: Bits
+    ) -> tuple[Bits, NDArray[np.bool_]]:
+        """Return the answers to inputs, and the mask of those that the table has."""
+        codes, is_known = np.zeros(inputs.size, target.storage), np.zeros(inputs.size, bool)
+        marks = marks_of(source, target, inputs)
+        for name, known_marks in self.does.items():
+            here = np.isin(marks, known_marks)
+            if here.any():
+                codes[here], is_known[here] = evaluate(
+                    behaviors()[name], source, target, inputs[here]
+                )
+        for given, answer in self.listed.items():
+            here = inputs == int(given, 16)
+            codes[here], is_known[here] = int(answer, 16), True
+        return codes, is_known
+
 
 class KnownFramework(StrictModel):
     """A framework's answers: its version, when and on which machine it was asked, and its pairs.

@@ -22,6 +22,7 @@ from reports.findings import bit_arithmetic
 from reports.findings.arithmetic_wrongs import ARITHMETIC_WRONGS, EXPONENT_BITS
 from reports.findings.bit_arithmetic import is_negative, negated
 from reports.findings.codec_wrongs import CODEC_WRONGS, no_limit
+from reports.findings.failing_inputs import expected_of, known_ruling
 from reports.findings.rule_wrongs import (
     ROUNDING_WORDS,
     other_modes,
@@ -56,6 +57,7 @@ from specs.behaviors import ConstantAnswer, Via, behaviors
 from specs.cases import Case
 from specs.formats import Format, format_named
 from specs.model.vocabulary import Rounding
+from specs.outcomes import Nan
 
 KEPT = 1 << 12
 """The most cases whose rows are cached."""
@@ -206,7 +208,17 @@ _as_c = replace(
 )
 def _nan_sign(given: GivenAnswers) -> RowAnswers:
     codes, answered = right(given.case, given.inputs)
-    return RowAnswers(negated(given.target, codes), answered & given.nans)
+    wrong = negated(given.target, codes)
+    rules = known_ruling(without_example(given.case))
+    if rules is not None and given.nans.any():
+        # Where both signs are allowed, the right answers have one; the recommended one counts.
+        branches = expected_of(rules, given.inputs).branch_indices
+        for index, branch in enumerate(rules.branches):
+            match branch.recommended:
+                case Nan(sign="+" | "-" as sign):
+                    other = given.target.nans("-" if sign == "+" else "+")
+                    wrong[branches == index] = other[0][0]
+    return RowAnswers(wrong, answered & given.nans)
 
 
 @computing(

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from oracles.protocol import Mask
+from oracles.reference.exact_text import NUMBER
 from reports.findings.wrong import (
     REFERENCE,
     Applies,
@@ -21,6 +22,7 @@ from reports.findings.wrong import (
     Patterns,
     RowAnswers,
     Wrong,
+    reading,
     rounded,
 )
 from specs.formats import Format
@@ -29,6 +31,8 @@ CODECS = "small-floats"
 """The yardstick by which codecs are judged."""
 NEAR_BIASES = (1, -1, 2, -2)
 """The differences from the right bias that are tried."""
+MOST_DIGITS = 20
+"""The most digits after which codecs may stop to read: a word of 64 bits has as many."""
 
 
 class _Coded(GivenAnswers):
@@ -118,13 +122,16 @@ def _magnitudes(dtype: Format, patterns: Patterns) -> Patterns:
     return found
 
 
+def _is_of_floats(asked: CaseFormats) -> bool:
+    return asked.case.document == CODECS and asked.is_between_floats
+
+
 def _encodes(asked: CaseFormats) -> bool:
-    is_narrower = asked.target.entry.mantissa < asked.source.entry.mantissa
-    return asked.case.document == CODECS and is_narrower
+    return _is_of_floats(asked) and asked.target.entry.mantissa < asked.source.entry.mantissa
 
 
 def _decodes(asked: CaseFormats) -> bool:
-    return asked.case.document == CODECS and not _encodes(asked)
+    return _is_of_floats(asked) and not _encodes(asked)
 
 
 def _decodes_specials(asked: CaseFormats) -> bool:
@@ -261,10 +268,44 @@ def other_bias(bias: int, known: int, encodes: bool) -> Wrong:
 
 
 def _other_biases(asked: CaseFormats) -> Iterator[Wrong]:
-    if asked.case.document == CODECS:
+    if _is_of_floats(asked):
         encodes = _encodes(asked)
         bias = (asked.target if encodes else asked.source).entry.bias
         yield from (other_bias(bias + difference, bias, encodes) for difference in NEAR_BIASES)
+
+
+@cache
+def digits_read(count: int) -> Wrong:
+    """Return the row for codecs that take every digit of a text after ``count`` ones for a zero.
+
+    They count from the first digit that is not zero.
+    """
+    digits = "digit" if count == 1 else f"{count} digits"
+
+    def cut(text: str) -> str:
+        match = NUMBER.fullmatch(text)
+        if match is None:
+            return text
+        end = match.end(2) if match[3] is None else match.end(3)
+        number, seen = list(text), 0
+        for place in range(match.start(2), end):
+            if seen == count and number[place] != ".":
+                number[place] = "0"
+            seen += number[place] in "123456789" or (seen > 0 and number[place] == "0")
+            seen = min(seen, count)
+        return "".join(number)
+
+    return reading(
+        f"reads-{count}-digits",
+        f"reads only the first {digits} of a number",
+        lambda given: np.array([cut(text) for text in given.inputs], object),
+        has_nans=False,
+    )
+
+
+def _digits_read(asked: CaseFormats) -> Iterator[Wrong]:
+    if asked.case.document == CODECS and asked.source.kind == "text":
+        yield from map(digits_read, range(1, MOST_DIGITS + 1))
 
 
 MINUS_ZERO = "minus-zero-lost", "loses the sign of -0"
@@ -279,5 +320,6 @@ CODEC_WRONGS = (
     _specials_as_numbers,
     _row(*MINUS_ZERO, _decodes)(_without_minus_zero),
     _other_biases,
+    _digits_read,
 )
 """The rows of codecs, all but ``no_limit``, which is tried later."""

@@ -16,7 +16,10 @@ from ruamel.yaml import YAML
 
 from conformance.running.nights import Nights
 from reports.outputs.write_outputs import RENDERERS
+from specs.editions import edition
+from specs.loader import documents
 from tests.conformance.processes import ROOT, castigate
+from tests.html.planted import planted_run
 
 FOLDER = ROOT / "examples" / "ci"
 FILES = sorted(FOLDER.glob("*.yml"))
@@ -57,7 +60,10 @@ def test_the_command_its_outputs_and_the_extra_exist(file: Path) -> None:
 
 def test_there_are_examples_for_github_and_gitlab() -> None:
     stems = [file.stem for file in FILES]
-    assert stems == ["github", "github_nightly", "github_shards", "gitlab", "gitlab_shards"]
+    assert stems == [
+        *("github", "github_board", "github_nightly", "github_shards"),
+        *("gitlab", "gitlab_shards"),
+    ]
 
 
 def shell_lines(job: Any) -> list[str]:
@@ -189,6 +195,31 @@ def test_a_pull_request_is_red_for_a_fault_and_green_for_its_mending(tmp_path: P
 
 
 RUNS = "import castigate; castigate.main()"
+
+
+def test_the_board_of_all_nights_is_what_is_published(tmp_path: Path) -> None:
+    """The commands as they stand, after a night that failed."""
+    [job] = read("github_board.yml")["jobs"].values()
+    runs = [step for step in job["steps"] if step.get("run", "").startswith("castigate ")]
+    night, board = (step["run"].split() for step in runs)
+    assert night == ["castigate", "nightly", "--out", "nights"]
+    assert runs[0]["continue-on-error"] is True
+    nights = tmp_path / "nights" / "runs"
+    nights.mkdir(parents=True)
+    planted_run(nights / "a", of=edition(documents()["pypto-cast"], "0.2").cases())
+    planted_run(nights / "b", after=1, complete=False)
+    command = " ".join(["exec", sys.executable, "-c", f"'{RUNS}'", *board[1:]])
+    ended = subprocess.run(
+        ["bash", "-e", "-c", command],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    [upload] = [step for step in job["steps"] if "upload-pages-artifact" in step.get("uses", "")]
+    page = (tmp_path / upload["with"]["path"] / "index.html").read_text()
+    assert "the run of 2026-01-03 failed" in page
 
 
 @pytest.mark.parametrize("ends", [0, 1, 2])

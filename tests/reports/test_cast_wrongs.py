@@ -17,6 +17,7 @@ from reports.findings.cast_wrongs import (
     wrongs_of,
     wrongs_tried_last,
 )
+from reports.findings.codec_wrongs import digits_read
 from reports.findings.text_wrongs import TEXT_WRONGS
 from reports.findings.wrong import REFERENCE, GivenAnswers, Wrong, right
 from reports.grading.allowed_answers import is_nan
@@ -54,6 +55,8 @@ CASES = (
         )
     ),
     Case("small-floats", "1", "float32", "float8e4m3fn", ROUND),
+    Case("small-floats", "1", "int32", "bfloat16", ROUND),
+    Case("small-floats", "1", "string", "float8e4m3fn", ROUND),
     Case("small-floats", "1", "float8e4m3fn", "float32", ()),
     Case("small-floats", "1", "float4e2m1", "float32", ()),
     case_named("pypto-cast:0.2/float32/int16/mode:CAST_RINT/satmode:on"),
@@ -190,3 +193,31 @@ def test_a_truncation_after_a_rounding_to_float32() -> None:
     found = rows["truncates-after-float32"].answers(given)
     assert found is not None
     assert [hex(code) for code in found.codes.tolist()] == ["0x3f81", "0x3f80", "0xbf80"]
+
+
+def test_a_nan_of_the_wrong_sign_is_not_the_recommended_one() -> None:
+    case = Case("small-floats", "1", "float64", "float8e4m3fn", ROUND)
+    nans = np.array([0x7FF0000000000001, 0xFFF8000000000000], np.uint64)
+    [row] = [each for each in wrongs_of(case) if each.name == "nan-sign"]
+    answers = row.answers(GivenAnswers(case, nans, np.array([0x7F, 0x7F], np.uint8)))
+    assert answers is not None
+    assert answers.codes.tolist() == [0xFF, 0x7F]
+
+
+@pytest.mark.parametrize(
+    ("count", "text", "read"),
+    [
+        (3, "12.345", "12.300"),
+        (2, "0.00123e5", "0.00120e5"),
+        (1, "-1002", "-1000"),
+        (4, "123", "123"),
+        (1, "INF", "INF"),
+    ],
+)
+def test_readers_ignore_digits_after_the_first_ones(count: int, text: str, read: str) -> None:
+    case = Case("small-floats", "1", "string", "float16", ROUND)
+    row = digits_read(count)
+    given, other = (np.array([each], object) for each in (text, read))
+    answers = row.answers(GivenAnswers(case, given, given))
+    assert answers is not None
+    assert answers.codes.tolist() == REFERENCE.cast(case, other).tolist()

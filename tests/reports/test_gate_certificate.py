@@ -15,12 +15,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.extras.certificate.check import (
-    SHOWN_CHARACTERS,
-    check_seals,
-    differences,
-    load_evidence,
-)
 from conformance.extras.certificate.verify import _summary
 from reports.findings.read_findings import found_again
 from reports.gate.canonical_json import canonical_bytes, digest_of, read_canonical
@@ -33,6 +27,12 @@ from reports.gate.certificate import (
     folder_digests,
     open_baseline,
     with_digest,
+)
+from reports.gate.certificate_check import (
+    SHOWN_CHARACTERS,
+    check_seals,
+    differences,
+    load_evidence,
 )
 from reports.gate.policy import Policy
 from reports.gate.signing import load_private_key, load_public_key, sign_certificate

@@ -14,7 +14,6 @@ from typing import Annotated, Any
 import typer
 
 from conformance.commands.options import JobsOption, PythonOption, TimeoutOption
-from conformance.extras.certificate.check import check_seals, differences, load_evidence
 from conformance.extras.certificate.replay import Replay, fresh_count
 from conformance.running.gate import SEEDS
 from conformance.running.program_identity import identity_differences, program_identity
@@ -25,15 +24,20 @@ from oracles.registry import is_program
 from reports.findings.finding_text import counted
 from reports.gate.canonical_json import digest_of, read_canonical
 from reports.gate.certificate import FILE, Evidence, backend_words, file_digests, only_backend
+from reports.gate.certificate_check import (
+    certificate_bytes,
+    check_seals,
+    differences,
+    load_evidence,
+)
 from reports.gate.left_out import policy_words
 from reports.gate.outputs import answered_line
 from reports.gate.policy import CLAIMED, policy_named
 from reports.gate.signing import load_public_key
 from reports.run_store.open_run import open_run
 from reports.run_store.store import LOG, RunStore
-from specs.errors import CastigateError, require_regular
+from specs.errors import CastigateError
 from specs.house_rules import HouseRules
-from specs.json_source import MAX_BYTES
 from specs.plain_text import plain_line
 from specs.selection import house_rules_for
 
@@ -83,7 +87,7 @@ def verify_command(
     """
     if certificate.is_dir():
         certificate = certificate / FILE
-    data = _read_bytes(certificate)
+    data = certificate_bytes(certificate)
     required_key = load_public_key(key) if key is not None else None
     required_rules = [house_rules_for(each) for each in rules or ()]
     required_policy = policy_named(policy) if policy is not None else None
@@ -214,15 +218,3 @@ def _summary(
     if expired and content["result"] == "pass":
         yield f"note      a divergence was accepted until {expired[0]} only"
     yield f"result    {content['result']}; the certificate holds"
-
-
-def _read_bytes(certificate: Path) -> bytes:
-    try:
-        require_regular(certificate)
-        with certificate.open("rb") as file:
-            return file.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise CastigateError(
-            f"{certificate} cannot be read: {error.strerror}; give the path of the certificate.json"
-            " that castigate gate wrote"
-        ) from None

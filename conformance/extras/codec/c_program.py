@@ -9,9 +9,18 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from conformance.extras.codec.target import FLOATING, CodecTarget, Signature, is_floating
+from conformance.extras.codec.target import (
+    CSTRING,
+    FLOATING,
+    AnySignature,
+    CodecTarget,
+    Signature,
+    TextSignature,
+    is_floating,
+)
 from specs.errors import CastigateError, closest
 from specs.formats import Format
+from specs.pair_conditions import is_exact
 from specs.plain_text import plain_line
 
 DRIVER = Path(__file__).with_name("driver.c")
@@ -38,6 +47,10 @@ LENIENT = "#pragma GCC diagnostic pop\n"
 LONGEST = 200
 UNKNOWN = re.compile("implicit declaration|undeclared|not declared|not a member")
 """Matches the errors that compilers report for a function that does not exist."""
+POSIX = "#ifndef _GNU_SOURCE\n#define _GNU_SOURCE\n#endif\n"
+"""Declares ``getline`` and what the driver needs besides, whatever standard the flags ask for."""
+LONGEST_WRITTEN = 1 << 16
+"""The room that a codec gets for a text, in bytes."""
 INCLUDED = ("stddef.h", "stdint.h", "stdbool.h", "string.h", "math.h", "dlfcn.h")
 
 
@@ -46,17 +59,23 @@ class WrongSignatureError(CastigateError):
 
 
 def build(
-    target: CodecTarget, signature: Signature, source: Format, answer: Format, folder: Path
+    target: CodecTarget,
+    signature: AnySignature,
+    source: Format,
+    answer: Format,
+    folder: Path,
+    texts: Path,
 ) -> Path:
     """Compile a program that calls the codec by a C type, and return its path in ``folder``.
 
-    Raise WrongSignatureError if the compiler rejects the type, and CastigateError if there is no
+    The file ``texts`` has the inputs of a codec that reads texts, a line each. Raise
+    WrongSignatureError if the compiler rejects the type, and CastigateError if there is no
     compiler, a header lacks the function, or the codec does not compile.
     """
     compiler, flags = compiler_for(target)
     suffix = "cc" if target.is_cplusplus else "c"
     code, program = folder / f"codec.{suffix}", folder / "codec"
-    code.write_text(program_text(target, signature, source, answer), encoding="utf-8")
+    code.write_text(program_text(target, signature, source, answer, texts), encoding="utf-8")
     command = [*compiler, *OPTIONS, *flags, "-o", str(program), str(code), "-ldl", "-lm"]
     done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
     if done.returncode:
@@ -81,15 +100,22 @@ def compiler_for(target: CodecTarget) -> tuple[list[str], list[str]]:
     return [found[0], *named[1:]], shlex.split(os.environ.get(flags, ""))
 
 
-def program_text(target: CodecTarget, signature: Signature, source: Format, answer: Format) -> str:
+def program_text(
+    target: CodecTarget, signature: AnySignature, source: Format, answer: Format, texts: Path
+) -> str:
     """Return the program's source text: the codec, functions that call it, and the driver."""
     includes = "".join(f"#include <{name}>\n" for name in INCLUDED)
-    types = f"typedef {source.storage}_t input_t;\ntypedef {answer.storage}_t answer_t;\n"
-    codec, ask = _codec(target, signature), _ask(target, signature, source)
-    return f"{includes}{codec}{types}{ask}\n{DRIVER.read_text()}"
+    given, answered = (
+        "uint32_t" if each.kind == "text" else f"{each.storage}_t" for each in (source, answer)
+    )
+    types = f"typedef {given} input_t;\ntypedef {answered} answer_t;\n"
+    if source.kind == "text":
+        types += f"#define TEXTS {_quoted(str(texts.resolve()))}\nstatic char **texts;\n"
+    codec, ask = _codec(target, signature), _ask(target, signature, source, answer)
+    return f"{POSIX}{includes}{codec}{types}{ask}\n{DRIVER.read_text()}"
 
 
-def _codec(target: CodecTarget, signature: Signature) -> str:
+def _codec(target: CodecTarget, signature: AnySignature) -> str:
     """Return C text that includes the codec's header, or loads its library and the function."""
     path = _quoted(str(Path(target.where).resolve()))
     if target.kind == "header":
@@ -111,10 +137,24 @@ static int open_codec(void) {{
 """
 
 
-def _ask(target: CodecTarget, signature: Signature, source: Format) -> str:
-    """Return the C function that calls the codec for an array of inputs."""
+def _ask(
+    target: CodecTarget, signature: AnySignature, source: Format, target_format: Format
+) -> str:
+    """Return the C function that calls the codec for an array of inputs, or writes one's text."""
     given, answer = signature.given, signature.answer
-    if signature.count:
+    call = signature.call if isinstance(signature, TextSignature) else "CODEC(given)"
+    if answer == CSTRING:
+        return f"""
+#define ANSWERS_TEXTS
+{_not_of_numbers(target, signature)}static const char *ask_text(input_t pattern) {{
+    static char buffer[{LONGEST_WRITTEN}];
+    buffer[0] = 0;
+    {_argument(given, source)}
+{STRICT}    const char *text = {call};
+{LENIENT}    return text;
+}}
+"""
+    if isinstance(signature, Signature) and signature.count:
         return f"""
 static void ask(const input_t *inputs, answer_t *answers, size_t count) {{
     memset(answers, 0xa5, count * sizeof *answers);
@@ -125,14 +165,18 @@ static void ask(const input_t *inputs, answer_t *answers, size_t count) {{
 {LENIENT}}}
 """
     is_number = int(is_floating(answer))
+    narrow = ""
+    if is_number and not is_exact(source, target_format):
+        # A wider answer would be rounded here, where the codec has to.
+        narrow = f"typedef char is_no_wider[sizeof raw <= sizeof({answer}) ? 1 : -1];\n    "
     kind = "number" if is_number else "pattern"
     return f"""
 {_not_of_numbers(target, signature)}static inline answer_t ask_one(input_t pattern) {{
     {_argument(given, source)}
-{STRICT}    __typeof__(CODEC(given)) raw = CODEC(given);
-{LENIENT}    typedef char is_{kind}[(((__typeof__(raw))0.5 != 0) == {is_number}) ? 1 : -1];
+{STRICT}    __typeof__({call}) raw = {call};
+{LENIENT}    {narrow}typedef char is_{kind}[(((__typeof__(raw))0.5 != 0) == {is_number}) ? 1 : -1];
     {answer} found = ({answer})raw;
-    {_result(answer)}
+    {_result(answer, target_format.bits == 64)}
 }}
 
 static void ask(const input_t *inputs, answer_t *answers, size_t count) {{
@@ -142,15 +186,18 @@ static void ask(const input_t *inputs, answer_t *answers, size_t count) {{
 """
 
 
-def _not_of_numbers(target: CodecTarget, signature: Signature) -> str:
+def _not_of_numbers(target: CodecTarget, signature: AnySignature) -> str:
     """Return a C check that fails to compile if the function takes numbers instead of patterns.
 
     Without it, C would convert the patterns to numbers. It is empty for floating types, for
     libraries, which have no types, and for C++. If the function is a macro, the preprocessor skips
     it.
     """
-    if target.kind == "library" or target.is_cplusplus or is_floating(signature.given):
+    is_given_number = is_floating(signature.given) or signature.given == CSTRING
+    if target.kind == "library" or target.is_cplusplus or is_given_number:
         return ""
+    if isinstance(signature, TextSignature) and signature.call != "CODEC(given)":
+        return ""  # The compiler converts no pattern to a number without an error.
     checks = "".join(
         f"typedef char takes_patterns_{number}[__builtin_types_compatible_p(__typeof__(CODEC),"
         f" __typeof__(CODEC(({signature.given})0))({number})) ? -1 : 1];\n"
@@ -160,6 +207,10 @@ def _not_of_numbers(target: CodecTarget, signature: Signature) -> str:
 
 
 def _argument(given: str, source: Format) -> str:
+    if given == CSTRING:
+        return "const char *given = texts[pattern]; char *end = NULL; (void)end;"
+    if given == "double" and source.name == "float64":
+        return "double given; memcpy(&given, &pattern, sizeof given);"
     if given == "float" and source.name == "bfloat16":
         return "uint32_t wide = (uint32_t)pattern << 16; float given; memcpy(&given, &wide, 4);"
     if given == "double":
@@ -169,8 +220,8 @@ def _argument(given: str, source: Format) -> str:
     return f"{given} given = ({given})pattern;"
 
 
-def _result(answer: str) -> str:
-    single = "float single = (float)found;" if answer == "double" else ""
+def _result(answer: str, is_wide: bool) -> str:
+    single = "float single = (float)found;" if answer == "double" and not is_wide else ""
     name = "single" if single else "found"
     if is_floating(answer):
         return f"{single} answer_t code; memcpy(&code, &{name}, sizeof code); return code;"
@@ -187,6 +238,11 @@ def check_widths(signature: Signature, source: Format, answer: Format) -> None:
         (signature.given, source, CONVERTED),
         (signature.answer, answer, CONVERTED_ANSWERS),
     ):
+        if is_floating(name) and form.is_integral:
+            raise CastigateError(
+                f"--signature `{signature.text}`: `{name}` is no integer, and a codec of"
+                f" {form.name} takes integers, as {form.name}_t"
+            )
         bits = FLOATING.get(name, form.bits)
         is_converted = not signature.count and (name, form.name) in converted
         if bits != form.bits and not is_converted:
@@ -212,7 +268,9 @@ def _quoted(path: str) -> str:
     return f'"{escaped}"'
 
 
-def _refusal(target: CodecTarget, signature: Signature, stderr: str, code: Path) -> CastigateError:
+def _refusal(
+    target: CodecTarget, signature: AnySignature, stderr: str, code: Path
+) -> CastigateError:
     """Return the error for a program that does not compile.
 
     It is a WrongSignatureError if the call by this type is at fault.

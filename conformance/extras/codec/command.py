@@ -15,8 +15,9 @@ import typer
 
 from conformance.commands.options import JobsOption
 from conformance.extras.codec.answers import CodecAnswers, ask_all
+from conformance.extras.codec.asked_texts import RANDOM_TEXTS
 from conformance.extras.codec.judging import JudgedCodec, judge_codec
-from conformance.extras.codec.kept_test import check_name, write_kept_test
+from conformance.extras.codec.kept_test import check_kept, check_name, write_kept_test
 from conformance.extras.codec.process import Advance
 from conformance.extras.codec.target import CodecTarget, codec_case, target_named
 from conformance.sweep.input_progress import input_progress
@@ -25,7 +26,7 @@ from reports.findings.finding import Finding
 from reports.findings.finding_text import counted, example_words
 from specs.cases import Case
 from specs.errors import CastigateError
-from specs.formats import dtype_spelled, format_named
+from specs.formats import Format, dtype_spelled, format_named
 from specs.ruling import ruling
 
 LIKELY = 0.99
@@ -42,14 +43,17 @@ class Direction(StrEnum):
 
 def codec_command(
     form: Annotated[
-        str, typer.Option("--format", metavar="FORMAT", help="The small float, such as e4m3fn.")
+        str,
+        typer.Option(
+            "--format", metavar="FORMAT", help="The small float, such as e4m3fn or float16."
+        ),
     ],
     target: Annotated[
         str | None,
         typer.Argument(
             metavar="TARGET",
-            help="py:module:function, path.py:function, c:header.h:function (compiled) or"
-            " c:./library.so:function.",
+            help="py:module:function, path.py:function, c:header.h:function (compiled),"
+            " c:./library.so:function or 'exec:./program ARGUMENTS', which gets an input per line.",
         ),
     ] = None,
     direction: Annotated[
@@ -60,7 +64,8 @@ def codec_command(
         typer.Option(
             "--from",
             metavar="DTYPE",
-            help="What is encoded, or decoded to: float32, float16 or bfloat16.",
+            help="What is encoded, or decoded to: float64, float32, float16, bfloat16 or text;"
+            " encoded too: int8 to int64 and uint8 to uint64.",
         ),
     ] = "float32",
     rounding: Annotated[
@@ -68,7 +73,8 @@ def codec_command(
         typer.Option(
             "--round",
             metavar="ROUNDING",
-            help="nearest-even (default), nearest-away, toward-zero, floor or ceil.",
+            help="nearest-even (default), nearest-away, toward-zero, floor, ceil or odd;"
+            " RNE, RNA, RTZ, RTN, RTP and RTO are the same.",
         ),
     ] = None,
     overflow: Annotated[
@@ -116,9 +122,10 @@ def codec_command(
         raise CastigateError("TARGET is missing; name a function, or ask for --table")
     if not (math.isfinite(seconds) and seconds > 0):
         raise CastigateError(f"--timeout {seconds:g}: give a number of seconds above 0")
+    codec = target_named(target)
     if keep is not None:
         check_name(keep)
-    codec = target_named(target)
+        check_kept(codec, ruling(case))
     with TemporaryDirectory(prefix="castigate-") as folder, input_progress() as begin:
 
         def progress(total: int, estimate: str) -> Advance:
@@ -156,8 +163,11 @@ def report_lines(
     if answers.is_whole:
         yield f"all {counted(answers.asked, 'input')} asked {time}"
     else:
-        yield f"{counted(answers.asked, 'input')} asked {time}: {answers.reason}"
-        yield f"  {sample_words(answers)}"
+        of_all = f" of 2^{bits}" if (bits := format_named(case.source).bits) else ""
+        yield f"{answers.asked:,}{of_all} inputs asked {time}: {answers.reason}"
+        yield f"  {sample_words(case, answers)}"
+    if answers.left_out:
+        yield f"left out: {answers.left_out}"
     opened = judged.judgement.open_inputs
     if opened:
         yield f"left open: {counted(opened, 'input')} ({', '.join(judged.open_classes)})"
@@ -172,8 +182,16 @@ def report_lines(
         yield f"    {each.name}: {inputs}; {example_words(each)}"
 
 
-def sample_words(answers: CodecAnswers) -> str:
+def sample_words(case: Case, answers: CodecAnswers) -> str:
     """Return in words which inputs were sampled, and how rare a fault the sample finds."""
+    match format_named(case.source):
+        case Format(kind="text"):
+            return f"spellings of numbers, decimals beside ties, and up to {RANDOM_TEXTS} at random"
+        case Format(bits=64):
+            return (
+                f"those around each value of {case.target} and each tie, or some of them; some in"
+                f" each binade; and {answers.drawn:,} at random"
+            )
     one_of = max(1, int(answers.drawn / -math.log(1 - LIKELY)))
     return (
         f"all where the answer changes, and {answers.drawn:,} at random: a fault in one of"

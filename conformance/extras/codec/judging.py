@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conformance.extras.codec.answers import CodecAnswers
+from conformance.extras.codec.ways import grades_of
 from conformance.families.cast.quick_inputs import quick_inputs
 from oracles.reference.breakpoints import distinct
-from oracles.reference.expect_by_staircase import branch_indices_of, open_inputs
+from oracles.reference.expect_by_staircase import open_inputs
 from oracles.reference.staircase import Staircase, staircase
 from reports.findings.find import find_findings
 from reports.findings.finding import Finding
@@ -50,13 +51,14 @@ class JudgedCodec:
 def judge_codec(case: Case, answers: CodecAnswers) -> JudgedCodec:
     """Judge a codec's answers by its case, and find the causes of the wrong ones."""
     rules = ruling(case)
-    stairs = staircase(rules)
-    if answers.is_whole:
+    if answers.is_whole and rules.target.is_numeric:
+        stairs = staircase(rules)
         problems = [*_wrong_runs(stairs, answers)]
         opened = open_inputs(stairs, 0, 1 << rules.source.bits)
     else:
-        problems = [*_wrong_samples(stairs, answers)]
-        branches = branch_indices_of(stairs, answers.inputs)
+        grades, branches = grades_of(rules, answers.inputs, answers.codes)
+        found = find_failures(rules, answers.inputs, branches, answers.codes, grades)
+        problems = [wrong_values(rules, each) for each, _ in found]
         opened = int(np.isin(branches, rules.open_branches).sum())
     judgement = Judgement(
         case.id,
@@ -70,8 +72,8 @@ def judge_codec(case: Case, answers: CodecAnswers) -> JudgedCodec:
     asked = _asked(rules, answers, problems)
     stored = {"asked": asked, "answers": answers.of(asked)}
     cell = cell_of(case, judgement, ("asked", "answers"))
-    found = find_findings([cell], stored.__getitem__)
-    return JudgedCodec(judgement, found.get(BACKEND, ()), open_classes(rules))
+    findings = find_findings([cell], stored.__getitem__).get(BACKEND, ())
+    return JudgedCodec(judgement, findings, open_classes(rules))
 
 
 def open_classes(rules: Ruling) -> tuple[str, ...]:
@@ -82,12 +84,12 @@ def open_classes(rules: Ruling) -> tuple[str, ...]:
 def _asked(rules: Ruling, answers: CodecAnswers, problems: list[WrongValues]) -> NDArray[Any]:
     """Return the inputs on which causes are searched for.
 
-    Of a sample these are all that were asked. Otherwise they are the selected ones of the quick
-    tier, the simplest input of each problem, and the ends and the simplest input of each listed run
-    of wrong answers.
+    Of a sample, and where answers are texts, these are all that were asked. Otherwise they are the
+    selected ones of the quick tier, the simplest input of each problem, and the ends and the
+    simplest input of each listed run of wrong answers.
     """
     source = rules.source
-    if not answers.is_whole:
+    if not answers.is_whole or not rules.target.is_numeric:
         return answers.inputs
     parts = [quick_inputs(source.name, rules.target.name, 0, 0).astype(np.uint64)]
     for each in problems:
@@ -189,9 +191,3 @@ def _keys(rules: Ruling, codes: NDArray[np.uint64]) -> NDArray[np.uint64]:
         (bits << np.uint64(33)) | ((codes & ~sign) << np.uint64(1)) | negative
     )
     return keys
-
-
-def _wrong_samples(stairs: Staircase, answers: CodecAnswers) -> Iterator[WrongValues]:
-    grades, branches = grade_by_staircase(stairs, answers.inputs, answers.codes)
-    for each, _ in find_failures(stairs.ruling, answers.inputs, branches, answers.codes, grades):
-        yield wrong_values(stairs.ruling, each)

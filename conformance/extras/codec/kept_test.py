@@ -18,7 +18,12 @@ from numpy.typing import NDArray
 from conformance.extras.codec.answers import CodecAnswers
 from conformance.extras.codec.judging import step_starts
 from conformance.extras.codec.python_worker import asks_one_by_one
-from conformance.extras.codec.target import CodecTarget, Signature, is_floating
+from conformance.extras.codec.target import (
+    INTEGER_SOURCES,
+    CodecTarget,
+    Signature,
+    is_floating,
+)
 from oracles.reference import expect_by_exact
 from oracles.reference.staircase import staircase
 from specs.branches import Ruling
@@ -39,6 +44,27 @@ def check_name(path: Path) -> None:
     """Raise CastigateError unless a file is named ``test_….py``, as pytest wants it."""
     if not path.name.startswith("test_") or path.suffix != ".py":
         raise CastigateError(f"--keep {path}: pytest looks for files named test_….py")
+
+
+def check_kept(target: CodecTarget, rules: Ruling) -> None:
+    """Raise CastigateError for a codec of which no test can be kept."""
+    source, answer = rules.source, rules.target
+    reason = ""
+    if target.kind == "program":
+        reason = "a test asks a function of C or Python, and no program"
+    elif "text" in (source.kind, answer.kind):
+        reason = "a test asks numbers and codes, and no texts"
+    elif max(source.bits, answer.bits) > MOST_KEPT_BITS or min(source.bits, answer.bits) > 16:
+        reason = (
+            f"a test has no room for all steps from {source.name} to {answer.name}; keep one with"
+            " --from float32 or narrower"
+        )
+    if reason:
+        raise CastigateError(f"--keep: {reason}")
+
+
+MOST_KEPT_BITS = 32
+"""The bits of the widest inputs and answers of a kept test."""
 
 
 def write_kept_test(path: Path, target: CodecTarget, case: Case, answers: CodecAnswers) -> None:
@@ -64,6 +90,7 @@ def kept_test(path: Path, target: CodecTarget, case: Case, answers: CodecAnswers
     if isinstance(answers.called, Signature):
         imports, body = _c_test(path, target, rules, answers.called)
     else:
+        assert isinstance(answers.called, str)
         imports, body = _python_test(path, target, rules, answers.called)
     modes = "".join(f", {name} {value}" for name, value in case.modes)
     return (
@@ -206,7 +233,7 @@ def _python_call(function: str, source: Format, target: Format, form: str) -> st
     """Return an expression that calls the codec with `bits`, and gives the answers' patterns."""
     patterns = f"bits.astype(np.{source.storage})"
     match source.name:
-        case "float32" | "float16":
+        case name if source.is_integral or name in ("float32", "float16"):
             numbers = f"{patterns}.view(np.{source.name})"
         case "bfloat16":
             numbers = "(bits << 16).view(np.float32)"
@@ -233,7 +260,7 @@ def _python_call(function: str, source: Format, target: Format, form: str) -> st
     )
 
 
-NUMBERS = ("float32", "float16", "bfloat16")
+NUMBERS = ("float32", "float16", "bfloat16", *INTEGER_SOURCES)
 ARRAYS = ("numpy", "numpy-bits")
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Event
 from time import monotonic
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +23,9 @@ from numpy.typing import NDArray
 from specs.errors import CastigateError
 from specs.plain_text import plain_line
 
-Words32 = NDArray[np.uint32]
+Words64 = NDArray[np.uint64]
+Answers = NDArray[Any]
+"""Patterns as words of 64 bits, or texts as objects."""
 NOT_OPENED, MANY_RUNS, RAISED = 3, 4, 6
 """Exit codes of the programs that ask: see ``driver.c`` and ``python_worker.py``."""
 STARTING = (1 << 64) - 1
@@ -62,15 +65,17 @@ class CodecProcess:
     """The program that calls a codec, and its limits.
 
     ``block`` is the number of inputs that it asks at a time, ``seconds`` the limit for one block,
-    and ``environment`` its environment variables.
+    and ``environment`` its environment variables. If it ``gives_texts``, an answer is a text, and
+    only ``answers`` may be used.
     """
 
     command: tuple[str, ...]
     block: int
     seconds: float
+    gives_texts: bool = False
     environment: dict[str, str] = field(default_factory=lambda: dict(os.environ))
 
-    def answers(self, inputs: Words32, step: int = WHOLE) -> tuple[Words32, float]:
+    def answers(self, inputs: Words64, step: int = WHOLE) -> tuple[Answers, float]:
         """Return the answers to ``inputs``, and the processor seconds that the codec took.
 
         A call gets at most ``step`` inputs. If a block fails without an input known to be at fault,
@@ -92,7 +97,7 @@ class CodecProcess:
 
     def sweep(
         self, count: int, parts: int, most: int, jobs: int, progress: Advance
-    ) -> tuple[Words32, Words32]:
+    ) -> tuple[Words64, Words64]:
         """Return the first input of each run of equal answers, and the answer of each run.
 
         The inputs from 0 to before ``count`` are asked in ``parts``, at most ``jobs`` at a time.
@@ -103,7 +108,7 @@ class CodecProcess:
         size, stop = -(-count // parts), Event()
         ranges = [(first, min(size, count - first)) for first in range(0, count, size)]
 
-        def one(part: tuple[int, int]) -> Words32:
+        def one(part: tuple[int, int]) -> Words64:
             try:
                 return self._sweep(*part, most, stop, progress)
             except BaseException:
@@ -142,7 +147,7 @@ class CodecProcess:
         if error.has_input:
             return error
         last = min(error.place + self.block, 1 << 32)
-        block = np.arange(error.place, last, dtype=np.uint64).astype(np.uint32)
+        block = np.arange(error.place, last, dtype=np.uint64)
         try:
             self.answers(block)
         except CodecFailedError as located:
@@ -151,22 +156,22 @@ class CodecProcess:
             f"{error.says}, but not when asked again", error.place, has_input=True
         )
 
-    def _list(self, inputs: Words32, step: int) -> tuple[Words32, float]:
+    def _list(self, inputs: Words64, step: int) -> tuple[Answers, float]:
         with TemporaryDirectory(prefix="castigate-") as folder:
             given, out = Path(folder) / "inputs", Path(folder) / "answers"
-            given.write_bytes(inputs.astype(np.uint32).tobytes())
+            given.write_bytes(inputs.astype(np.uint64).tobytes())
             seconds = self._run(Path(folder), "list", out, [str(given), str(step)], Event())
-            answers = np.fromfile(out, np.uint32)
+            answers = _texts_of(out) if self.gives_texts else np.fromfile(out, np.uint64)
         if answers.size != inputs.size:
             raise CastigateError(f"the codec ended its process after {answers.size:,} answers")
         return answers, seconds
 
-    def _sweep(self, first: int, count: int, most: int, stop: Event, progress: Advance) -> Words32:
+    def _sweep(self, first: int, count: int, most: int, stop: Event, progress: Advance) -> Words64:
         with TemporaryDirectory(prefix="castigate-") as folder:
             out = Path(folder) / "answers"
             words = [str(first), str(count), str(most)]
             self._run(Path(folder), "sweep", out, words, stop, (first, count), progress)
-            return np.fromfile(out, np.uint32)
+            return np.fromfile(out, np.uint64)
 
     def _run(
         self,
@@ -193,12 +198,14 @@ class CodecProcess:
             process = subprocess.Popen(
                 [*self.command, how, str(file), str(out), *words],
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors,
-                env=self.environment,
+                env=self.environment, process_group=0,
             )  # fmt: skip
             try:
                 self._wait(process, place, stop, swept, progress)
             finally:
-                process.kill()
+                # The codec may have started processes of its own, or be one.
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
         code, at = process.returncode, int(place[0])
         seconds = float(place[1]) * 1e-9
@@ -253,6 +260,14 @@ class CodecProcess:
         return _failed_at(f"{what} with exit code {code}", at)
 
 
+def _texts_of(path: Path) -> Answers:
+    """Return the lines of a file as an array of texts."""
+    lines = path.read_bytes().decode(errors="replace").split("\n")[:-1]
+    texts = np.empty(len(lines), object)
+    texts[:] = lines
+    return texts
+
+
 class SweepStoppedError(Exception):
     """A part of a sweep was ended early, because another part failed."""
 
@@ -268,7 +283,7 @@ def _failed_at(says: str, at: int) -> CodecFailedError:
     return CodecFailedError(says, at)
 
 
-def error_among(inputs: Words32) -> str:
+def error_among(inputs: Words64) -> str:
     """Return the message for ``inputs`` that fail in one call, but not one by one."""
     return (
         f"fails for the inputs 0x{int(inputs[0]):x} to 0x{int(inputs[-1]):x}, and for none of them"
@@ -279,7 +294,7 @@ def error_among(inputs: Words32) -> str:
 def python_command(words: Sequence[str]) -> tuple[tuple[str, ...], dict[str, str]]:
     """Return the command that starts ``python_worker``, and the environment variables for it.
 
-    ``words`` are its first arguments, from MODULE to TARGET.
+    ``words`` are its first arguments, from MODULE to TEXTS.
     """
     command = (sys.executable, "-P", "-m", "conformance.extras.codec.python_worker", *words)
     return command, os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}

@@ -1,6 +1,8 @@
-"""Asks a codec written in Python: the counterpart of ``driver.c``, with the same files.
+"""Asks a codec in Python, or a program: the counterpart of ``driver.c``, with the same files.
 
-python -m conformance.extras.codec.python_worker MODULE FUNCTION FORM SOURCE TARGET sweep|list …
+python -m conformance.extras.codec.python_worker MODULE FUNCTION FORM SOURCE TARGET TEXTS HOW …
+
+With the form ``program``, MODULE is a command line, and FUNCTION the limit of a batch in seconds.
 """
 
 from __future__ import annotations
@@ -8,15 +10,16 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from time import process_time_ns
+from time import monotonic_ns, process_time_ns
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from conformance.extras.codec.program_codec import CodecEndedError, program_asker
 from specs.formats import Format, format_named
 
 BLOCK = 1 << 16
@@ -27,12 +30,18 @@ FORM_WORDS = {
     "number": "on Python numbers",
     "numpy-bits": "on numpy arrays of patterns",
     "bits": "on patterns as Python integers",
+    "text": "on Python strings",
+    "program": "line by line",
 }
 """The forms in which a function may take its inputs, in words."""
-FORMS = tuple(FORM_WORDS)
-"""The forms in the order in which they are tried."""
+NUMERIC_FORMS = ("numpy", "torch", "number", "numpy-bits", "bits")
+"""The forms of functions of numbers, in the order in which they are tried."""
+WRITING_FORMS = ("number", "numpy", "bits")
+"""Those of functions that write texts."""
+PROGRAM = "program"
+NUMPY_FLOATS = ("float64", "float32", "float16")
 NOT_USED = "the module does not use torch"
-Answers32 = Callable[[NDArray[Any]], NDArray[Any]]
+AnswersOf = Callable[[NDArray[Any]], NDArray[Any]]
 
 
 class WrongTypeError(Exception):
@@ -41,42 +50,56 @@ class WrongTypeError(Exception):
 
 def asks_one_by_one(form: str) -> bool:
     """Return whether functions of this form take one number at a time."""
-    return form in ("number", "bits")
+    return form in ("number", "bits", "text")
 
 
 def main() -> None:
     """Load the codec, ask the inputs of the command line, and write its answers or their runs.
 
-    After `sweep` or `list` come the words of ``driver.c``: PROGRESS OUT, and FIRST COUNT MOST or IN
-    STEP. PROGRESS gets the place of the inputs being asked, and at the end the nanoseconds of
-    processor time. What the codec prints goes to stderr. Exits with ``NOT_OPENED`` if the codec
-    cannot be loaded, ``MANY_RUNS`` after more than MOST runs, and ``RAISED`` if it raises an error
-    or returns something wrong.
+    HOW is `sweep` or `list`. After it come the words of ``driver.c``: PROGRESS OUT, and FIRST COUNT
+    MOST or IN STEP. PROGRESS gets the place of the inputs being asked, and at the end the
+    nanoseconds of processor time, or of a program all nanoseconds. What the codec prints goes to
+    stderr. Exits with ``NOT_OPENED`` if the codec cannot be loaded, ``MANY_RUNS`` after more than
+    MOST runs, and ``RAISED`` if it raises an error or returns something wrong.
     """
-    module, function, form, source, target, how, progress_file, out, *words = sys.argv[1:]
+    module, function, form, source, target, texts, how, progress_file, out, *words = sys.argv[1:]
     place = np.memmap(progress_file, np.uint64, "r+")
     sys.stdout = sys.stderr
-    try:
-        codec = _loaded(module, function)
-    except BaseException as error:
-        _say(f"{type(error).__name__}: {error}")
-        raise SystemExit(NOT_OPENED) from None
-    ask = asker(form, codec, format_named(source), format_named(target))
-    begin = process_time_ns()
-    storage = format_named(source).storage
+    given = Path(texts).read_text(encoding="utf-8").split("\n") if texts else []
+    ends = format_named(source), format_named(target)
+    clock = process_time_ns
+    if form == PROGRAM:
+        ask, clock = program_asker(module, float(function), *ends, given), monotonic_ns
+    else:
+        try:
+            codec = _loaded(module, function)
+        except BaseException as error:
+            _say(f"{type(error).__name__}: {error}")
+            raise SystemExit(NOT_OPENED) from None
+        ask = asker(form, codec, *ends, given)
+    begin = clock()
+    storage = "uint64" if given else ends[0].storage
     if how == "list":
-        inputs = np.fromfile(words[0], np.uint32).astype(storage)
+        inputs = np.fromfile(words[0], np.uint64).astype(storage)
         step = int(words[1])
         blocks = [inputs[at : at + step] for at in range(0, inputs.size, step)]
-        np.concatenate([*_asked(ask, blocks, place, 0)]).astype(np.uint32).tofile(out)
+        _write(np.concatenate([*_asked(ask, blocks, place, 0)]), out)
     else:
         first, count, most = map(int, words)
         _sweep(ask, place, storage, first, count, most, out)
-    place[1] = 1 + process_time_ns() - begin  # never 0: see ``driver.c``
+    place[1] = 1 + clock() - begin  # never 0: see ``driver.c``
+
+
+def _write(answers: NDArray[Any], out: str) -> None:
+    if answers.dtype == object:
+        lines = (text.replace("\n", " ") + "\n" for text in answers.tolist())
+        Path(out).write_bytes("".join(lines).encode(errors="replace"))
+    else:
+        answers.astype(np.uint64).tofile(out)
 
 
 def _asked(
-    ask: Answers32, blocks: Any, place: NDArray[np.uint64], first: int
+    ask: AnswersOf, blocks: Any, place: NDArray[np.uint64], first: int
 ) -> Iterator[NDArray[Any]]:
     """Yield the answers to each block of inputs, and store its position in ``place[0]`` before.
 
@@ -91,6 +114,9 @@ def _asked(
         except WrongTypeError as error:
             _say(f"-1 {error}")
             raise SystemExit(RAISED) from None
+        except CodecEndedError as error:
+            _say(f"{error.place} {error}")
+            raise SystemExit(RAISED) from None
         except BaseException as error:
             _say(f"{_guilty(ask, block)} raised {type(error).__name__}: {error}")
             raise SystemExit(RAISED) from None
@@ -98,7 +124,7 @@ def _asked(
         at += block.size
 
 
-def _guilty(ask: Answers32, block: NDArray[Any]) -> int:
+def _guilty(ask: AnswersOf, block: NDArray[Any]) -> int:
     """Return the input of a failed block to which bisection narrows the codec's error.
 
     If inputs fail only together, this one alone does not fail.
@@ -114,7 +140,7 @@ def _guilty(ask: Answers32, block: NDArray[Any]) -> int:
 
 
 def _sweep(
-    ask: Answers32,
+    ask: AnswersOf,
     place: NDArray[np.uint64],
     storage: str,
     first: int,
@@ -127,7 +153,7 @@ def _sweep(
             stop = min(at + BLOCK, first + count)
             yield np.arange(at, stop, dtype=np.uint64).astype(storage)
 
-    runs: list[NDArray[np.uint32]] = []
+    runs: list[NDArray[np.uint64]] = []
     total, last, at = 0, -1, first
     for answers in _asked(ask, blocks(), place, first):
         changes = np.flatnonzero(answers[1:] != answers[:-1]) + 1
@@ -136,7 +162,7 @@ def _sweep(
         total += changes.size
         if total > most:
             raise SystemExit(MANY_RUNS)
-        runs.append(np.stack([at + changes, answers[changes]], 1).astype(np.uint32))
+        runs.append(np.stack([at + changes, answers[changes]], 1).astype(np.uint64))
         last, at = int(answers[-1]), at + answers.size
     np.concatenate(runs).tofile(out)
 
@@ -174,14 +200,25 @@ def _module_from(path: Path) -> ModuleType:
     return module
 
 
-def asker(form: str, codec: Callable[[Any], Any], source: Format, target: Format) -> Answers32:
-    """Return a function from an array of patterns to the patterns of the codec's answers.
+def asker(
+    form: str,
+    codec: Callable[[Any], Any],
+    source: Format,
+    target: Format,
+    texts: Sequence[str] = (),
+) -> AnswersOf:
+    """Return a function from an array of patterns to the codec's answers, patterns or texts.
 
-    ``form`` says in which form the codec takes its inputs; it is one of ``FORMS``. The function
-    raises WrongTypeError for an answer of a wrong type, shape or range, what the codec raises, and
-    in the form ``torch`` TypeError if nothing has imported torch.
+    ``form`` says in which form the codec takes its inputs; it is a key of ``FORM_WORDS``. If it
+    reads texts, its inputs are indices of ``texts``. The function raises WrongTypeError for an
+    answer of a wrong type, shape or range, what the codec raises, and in the form ``torch``
+    TypeError if nothing has imported torch.
     """
     match form:
+        case "text":
+            return lambda bits: _one_by_one(
+                codec, [texts[index] for index in bits.tolist()], bits, target
+            )
         case "numpy":
             return lambda bits: _patterns(codec(_numbers(source, bits)), bits, target)
         case "numpy-bits":
@@ -196,12 +233,26 @@ def asker(form: str, codec: Callable[[Any], Any], source: Format, target: Format
 def _one_by_one(
     codec: Callable[[Any], Any], given: list[Any], bits: NDArray[Any], target: Format
 ) -> NDArray[Any]:
+    if target.kind == "text":
+        return _as_texts([_text(codec(each)) for each in given])
     return np.array([_pattern(codec(each), target) for each in given], target.storage)
+
+
+def _as_texts(texts: list[str]) -> NDArray[Any]:
+    found = np.empty(len(texts), object)
+    found[:] = texts
+    return found
+
+
+def _text(answer: Any) -> str:
+    if isinstance(answer, str | bytes):
+        return answer if isinstance(answer, str) else answer.decode(errors="replace")
+    raise WrongTypeError(f"returns a {type(answer).__name__} where a text is wanted")
 
 
 def _numbers(source: Format, bits: NDArray[Any]) -> NDArray[Any]:
     """Return patterns as numpy numbers: bfloat16 as float32, formats unknown to numpy as codes."""
-    if source.name in ("float32", "float16"):
+    if source.name in NUMPY_FLOATS or source.is_integral:
         return bits.view(source.name)
     if source.name == "bfloat16":
         return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32)
@@ -217,7 +268,7 @@ def _tensor(source: Format, bits: NDArray[Any]) -> Any:
     torch = sys.modules.get("torch")
     if torch is None:
         raise TypeError(NOT_USED)
-    if source.name in ("float32", "float16", "bfloat16"):
+    if source.name in (*NUMPY_FLOATS, "bfloat16") or source.is_integral:
         return torch.from_numpy(bits.copy()).view(getattr(torch, source.name))
     return torch.from_numpy(bits.copy())
 
@@ -242,9 +293,11 @@ def _patterns(answer: Any, bits: NDArray[Any], target: Format) -> NDArray[Any]:
     found = np.asarray(answer)
     if found.shape != bits.shape:
         raise WrongTypeError(f"returns the shape {found.shape} for {bits.shape}")
+    if target.kind == "text":
+        return _as_texts([_text(each) for each in found.ravel().tolist()])
     storage = np.dtype(target.storage)
-    if target.name in ("float32", "float16") and found.dtype.kind == "f":
-        return found.astype(target.name).view(storage)
+    if target.name in NUMPY_FLOATS and found.dtype.kind == "f":
+        return _exact_numbers(found, target).view(storage)
     if target.name == "bfloat16" and found.dtype == np.float32:
         words = found.view(np.uint32)
         if (words & 0xFFFF).any():
@@ -276,10 +329,8 @@ def _pattern(answer: Any, target: Format) -> int:
             if answer.dtype.kind in "iuf"
             else int.from_bytes(answer.tobytes(), "little")
         )
-    if target.name in ("float32", "float16") and isinstance(answer, float):
-        with np.errstate(over="ignore"):
-            number = np.dtype(target.name).type(answer)
-        return int(number.view(target.storage))
+    if target.name in NUMPY_FLOATS and isinstance(answer, float):
+        return int(_exact_numbers(np.array([answer]), target).view(target.storage)[0])
     if isinstance(answer, float):
         raise WrongTypeError(f"returns a float where {_wanted(target)} is wanted")
     if not 0 <= answer <= np.iinfo(target.storage).max:
@@ -287,8 +338,20 @@ def _pattern(answer: Any, target: Format) -> int:
     return int(answer)
 
 
+def _exact_numbers(numbers: NDArray[Any], target: Format) -> NDArray[Any]:
+    """Return numbers in a float format; raise WrongTypeError if it lacks one of them.
+
+    To round it here would hide that the codec has not.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = numbers.astype(target.name)
+    if not np.array_equal(found, numbers, equal_nan=True):
+        raise WrongTypeError(f"returns numbers of {numbers.dtype} that {target.name} lacks")
+    return found
+
+
 def _wanted(target: Format) -> str:
-    return "a float" if target.name in ("float32", "float16") else f"a code of {target.name}"
+    return "a float" if target.name in NUMPY_FLOATS else f"a code of {target.name}"
 
 
 def _say(text: str) -> None:

@@ -12,17 +12,20 @@ import typer
 from conformance.commands.options import JobsOption, pair_named, parse_local_folder
 from conformance.extras.vectors.files import VectorFolder, small_formats
 from conformance.extras.vectors.index import INDEX, SCHEMA, Index
+from conformance.extras.vectors.tensors import tensor_files
+from conformance.families import SMALL_TENSORS
 from reports.gate.canonical_json import canonical_bytes
 from reports.run_store.storage import filled_at_once
 from specs.cases import Case
 from specs.editions import Edition, edition, editions
 from specs.errors import CastigateError
 from specs.loader import Document, document_and_version, documents, yardsticks
+from specs.operations import operation_of
 
 LIMIT = 20_000
 FIRST = ("small-floats", "ieee-casts", "plain-cast")
 """Yardsticks after which files are named that several documents share."""
-OPERATIONS = ("cast",)
+OPERATIONS = ("cast", *SMALL_TENSORS)
 """The operations of documents that have vectors."""
 
 
@@ -76,7 +79,7 @@ def export_vectors(
                 folder,
                 cases,
                 limit,
-                jobs or len(os.sched_getaffinity(0)),
+                jobs or os.cpu_count() or 1,
                 with_headers=with_headers,
             )
     except OSError as error:
@@ -88,7 +91,7 @@ def export_vectors(
         f" {whole:,} tell of every input"
     )
     for each in index.left_out:
-        typer.echo(f"left out: {len(each.cases):,} {each.why}, such as {each.cases[0]}")
+        typer.echo(f"left out {len(each.cases):,} cases, such as {each.cases[0]}: {each.why}")
     raise typer.Exit(0 if index.files else 3)
 
 
@@ -97,7 +100,9 @@ def write_vectors(
 ) -> Index:
     """Write the files of cases and their index into an empty folder; return the index."""
     vectors = VectorFolder(folder, limit, with_headers)
-    vectors.add_casts(cases, jobs)
+    vectors.add_casts((case for case in cases if operation_of(case) == "cast"), jobs)
+    for each in tensor_files(cases):
+        vectors.add_tensors(each)
     for form in small_formats(cases):
         vectors.add_values(form)
     index = vectors.index()
@@ -131,8 +136,8 @@ def _named(names: Collection[str]) -> Iterator[Edition]:
         document, version = document_and_version(name, takes_yardsticks=True)
         if document.entry.operation not in OPERATIONS:
             raise CastigateError(
-                f"{document.name} has no vectors: it is no document of casts; castigate specs"
-                " lists those that are"
+                f"{document.name} has no vectors: calls of a module are no function of bits; name"
+                " the document of its casts"
             )
         yield edition(document, version) if version else _newest_of(document)
 

@@ -24,6 +24,7 @@ from conformance.extras.vectors.intervals import (
     intervals_of,
     joined,
 )
+from conformance.extras.vectors.tensors import TensorFile
 from conformance.extras.vectors.vector_text import FORMAT, Vectors, as_c_header, as_text
 from conformance.families.cast.quick_inputs import few_inputs
 from oracles.reference.exact import Infinity, NotANumber, decode
@@ -101,6 +102,21 @@ class VectorFolder:
             lines=len(lines),
         )
         self.write(about, content)
+
+    def add_tensors(self, tensors: TensorFile) -> None:
+        """Write the small tensors of a document, and note which of its cases have none."""
+        for why, cases in tensors.left_out.items():
+            self._left_out.setdefault(why, []).extend(cases)
+        if tensors.records:
+            about = VectorFile(
+                file=tensors.path,
+                sha256="",
+                kind="tensors",
+                lines=tensors.records,
+                cases=[*tensors.cases],
+                agreed=[EXACT, KERNELS],
+            )
+            self.write(about, tensors.content)
 
     def leave_out(self, why: str, case: Case) -> None:
         """Note that a case has no file."""

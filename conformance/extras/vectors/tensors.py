@@ -32,9 +32,7 @@ from conformance.families.small_tensors import (
     SmallRecord,
 )
 from specs.cases import Case, Shape
-from specs.editions import editions
 from specs.formats import Format
-from specs.loader import documents
 from specs.operations import operation_of
 
 FOLDER = "tensors"
@@ -60,16 +58,6 @@ class TensorFile:
     cases: tuple[str, ...]
     records: int
     left_out: Mapping[str, Sequence[str]]
-
-
-def tensor_cases() -> list[Case]:
-    """Return the cases of the newest version of each document that has small tensors."""
-    newest = (
-        [*editions(document)][-1]
-        for document in documents().values()
-        if document.entry.operation in SMALL_TENSORS
-    )
-    return [case for each in newest for case in each.cases()]
 
 
 def tensor_records(case: Case) -> Records:

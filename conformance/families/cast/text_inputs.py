@@ -111,7 +111,7 @@ def texts(target: Format, chance: np.random.Generator, max_examples: int) -> lis
     found = list(LITERALS)
     if target.kind == "float":
         for code in chance.integers(0, target.max_code, NEAR_TIES, np.uint64).tolist():
-            found.extend(_around_midpoint(target, code))
+            found.extend(around_midpoint(target, code))
     for _ in range(min(max_examples, 200)):
         found.append(_random_number(chance))
     short = [text for text in found if len(text) <= LONGEST]
@@ -136,7 +136,7 @@ def _special_texts(target: Format, chance: np.random.Generator) -> Iterator[str]
             yield from decimals_by_ties(target)
 
 
-def _around_midpoint(target: Format, code: int) -> list[str]:
+def around_midpoint(target: Format, code: int) -> list[str]:
     """Return the midpoint after the value of ``code``, its negative, and two texts beside it.
 
     Of the two, one lies just above the midpoint, the other just below it, or above it if its last

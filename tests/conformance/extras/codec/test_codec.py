@@ -343,7 +343,7 @@ def test_float32_answers_are_taken_as_bfloat16_only_if_it_has_them() -> None:
 
 def test_a_slow_function_is_sampled_with_the_odds_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("conformance.extras.codec.answers.SAMPLE_SECONDS", 0.05)
-    monkeypatch.setattr("conformance.extras.codec.answers.FORMS", ("number",))
+    monkeypatch.setattr("conformance.extras.codec.ways.NUMERIC_FORMS", ("number",))
     code, output = run(f"{PYTHON}:e4m3fn", "--format", "e4m3fn")
     assert code == 0
     assert "and all 4,294,967,296 inputs would take" in output
@@ -414,7 +414,7 @@ def test_a_module_that_ends_the_process_is_reported_without_an_input(tmp_path: P
         ((), "TARGET is missing"),
         (("py:m:f", "--format", "int8"), "--format `int8` is no small float"),
         (("py:m:f", "--format", "float64"), "--format `float64` is no small float"),
-        (("py:m:f", "--from", "float64"), "--from `float64` has no codec"),
+        (("py:m:f", "--from", "bool"), "--from `bool` has no codec"),
         (("py:m:f", "--round", "up"), "--round `up` is unknown; use nearest-even"),
         (("py:m:f", "--overflow", "inf"), "float8e4m3fn has no infinity; use saturate or nan"),
         (("py:m:f", "--direction", "decode", "--round", "floor"), "nothing is rounded"),

@@ -24,13 +24,27 @@ from reports.run_store.record import RunRecord
 from reports.run_store.store import RunStore
 from reports.suite_digest import suite_digest
 from specs import VERSION
-from specs.errors import CastigateError
+from specs.errors import CastigateError, require_regular
+from specs.json_source import MAX_BYTES
 
 AskedNames = Callable[[RunRecord], Iterator[str]]
 """Yields the ids of all cases of a run, and the names of its checks on dtype pairs."""
 SHOWN_CHARACTERS = 80
 """How much of a value a message quotes."""
 SHOWN_DIFFERENCES = 20
+
+
+def certificate_bytes(certificate: Path) -> bytes:
+    """Read a certificate's file; raise CastigateError if it is none, or cannot be read."""
+    try:
+        require_regular(certificate)
+        with certificate.open("rb") as file:
+            return file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise CastigateError(
+            f"{certificate} cannot be read: {error.strerror}; give the path of the certificate.json"
+            " that castigate gate wrote"
+        ) from None
 
 
 def check_seals(certificate: dict[str, Any], named: str, key: str | None) -> str | None:

@@ -1,0 +1,1 @@
+"""The board: what each backend answers to the pairs that people ask about most, as a site."""
