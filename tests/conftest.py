@@ -38,6 +38,7 @@ LONG = (
     "test_docs.py",
     "conformance/extras/cluster/",
     "conformance/extras/codec/",
+    "conformance/extras/vectors/",
     "conformance/test_gate_cheats.py",
     "conformance/test_gate_command.py",
     "conformance/test_ledger.py",

@@ -1,4 +1,4 @@
-/* cc -O2 -o tensors tensors.c && ./tensors FILE     Exit code 1: wrong answers; 2: a damaged file. */
+/* cc -O2 -o tensors tensors.c && ./tensors FILE   Exit code 1: wrong answers; 2: a damaged file. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

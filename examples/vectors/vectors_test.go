@@ -1,7 +1,7 @@
 package codec // Your package. `go test` asks your function the inputs of a vector file.
 import ("fmt"; "os"; "strings"; "testing")
 const path = "testdata/vectors.txt"
-func answerTo(bits uint64) uint64 { return Convert(bits) } // Your function of bits.
+func convert(bits uint64) uint64 { return Convert(bits) } // Your function of bits.
 
 func TestEveryAnswerIsAllowed(t *testing.T) {
 	var from, to, lines, asked, wrong, lo, hi, code, last, mask, step, other, next uint64
@@ -9,7 +9,7 @@ func TestEveryAnswerIsAllowed(t *testing.T) {
 	need := func(ok bool, why string) { if !ok { t.Fatalf("%s:%d: damaged: %s", path, line, why) } }
 	ask := func(x, count uint64) {
 		for asked += count; count > 0; x, count = x+1, count-1 {
-			answer, rise := answerTo(x), (x-lo)*step
+			answer, rise := convert(x), (x-lo)*step
 			if rest := (answer - rise) & mask; code <= rest && rest <= last { continue }
 			if n == 7 && answer&(1<<to-1) == other { continue }
 			if wrong, bad = wrong+1, bad+1; bad > 1 || shown == 10 { continue }

@@ -93,13 +93,13 @@ class Truth:
     """The program, compiled for a pair of C types, and its counts."""
 
     def __init__(self, folder: Path, pair: Pair, types: tuple[str, str], convert: str) -> None:
-        command = ["-O2", "-shared", "-fPIC", "-frounding-math", "-mf16c", "-lm"]
+        command = ["-O2", "-shared", "-fPIC", "-frounding-math", "-mf16c", "-Wl,-z,defs"]
         command += [f"-DFROM={types[0]}", f"-DTO={types[1]}", f"-DCONVERT(value)={convert}"]
         command += ["-DFLAGS"] if pair.kind == "flags" else []
         library = folder / "truth.so"
         for compiler in ("gcc", "clang"):
             if shutil.which(compiler) is not None:
-                asked = [compiler, *command, "-o", library, PROGRAM]
+                asked = [compiler, *command, "-o", library, PROGRAM, "-lm"]
                 if subprocess.run(asked, capture_output=True).returncode == 0:
                     break
         else:

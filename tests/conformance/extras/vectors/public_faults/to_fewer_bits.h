@@ -66,11 +66,14 @@ static uint64_t ocannl_646(uint64_t x) {
   return right(&FLOAT32, &E5M2, NEAREST_AWAY, TO_INFINITY, x);
 }
 
-static uint64_t hip_10591(uint64_t x) { /* far below the smallest, the shift has over 63 places */
-  int exponent = (int)(x >> 23 & 0xff) - 127, below = -14 - exponent, inexact = 0;
+static uint64_t hip_10591(uint64_t x) { /* far below the smallest, shifts have over 63 places */
+  int exponent = (int)(x >> 23 & 0xff) - 127, below = -14 - exponent;
   if (below < 64 || exponent == -127) return right_e5m2(x, TO_INFINITY);
-  uint64_t mantissa = ((x & 0x7fffff) | 0x800000) >> (below & 63);
-  return (x >> 24 & 0x80) | shifted(mantissa, 21, NEAREST_EVEN, 0, &inexact);
+  uint64_t mantissa = (x & 0x7fffff) | 0x800000, aligned = mantissa >> (below & 63);
+  int dropped = (21 + below) & 63; /* processors take such counts modulo 64 */
+  int tie = (mantissa & ones(dropped)) == 1ull << ((dropped - 1) & 63);
+  uint64_t more = tie && !(aligned >> 21 & 1) ? aligned - 1 : aligned;
+  return (x >> 24 & 0x80) | (aligned + (more & ones(21))) >> 21;
 }
 
 static uint64_t universal_1351(uint64_t x) { /* clamped before it is rounded */
