@@ -31,21 +31,30 @@ from specs.behaviors import (
 )
 from specs.branches import Ruling
 from specs.formats import Format, format_named
-from specs.model.vocabulary import CODE_WORDS, Rounding
+from specs.model.vocabulary import CODE_WORDS, Atom, Rounding
 from specs.outcomes import Behaves, Either, Exactly, Outcome, Round, Same, Value, Wrap
 
+Classified = dict[int, tuple[Datum, Atom]]
+"""The values and atoms of patterns, which all rulings of one pair and rounding share."""
 
-def allow(ruling: Ruling, code: int) -> Allowed:
+
+def allow(ruling: Ruling, code: int, classified: Classified | None = None) -> Allowed:
     """Return what a ruling of a numeric source, or of worked examples, allows for one pattern.
 
     The branch that takes the pattern's atom decides. In a ruling of worked examples, the example
-    with this input does; raise KeyError if there is none.
+    with this input does; raise KeyError if there is none. ``classified`` has what was found before,
+    and gets what is found.
     """
     for branch_index, (example_input, _) in enumerate(ruling.worked):
         if example_input == code:
             return resolve(ruling, branch_index, Number(0, 0, 0), code)
-    datum = decode(ruling.source, code)
-    atom = atom_of(ruling.source, ruling.target, ruling.rounding, datum)
+    found = classified.get(code) if classified is not None else None
+    if found is None:
+        datum = decode(ruling.source, code)
+        found = datum, atom_of(ruling.source, ruling.target, ruling.rounding, datum)
+        if classified is not None:
+            classified[code] = found
+    datum, atom = found
     return resolve(ruling, ruling.branch_of[atom], datum, code)
 
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,6 +37,7 @@ from oracles.reference.exact import (
 from oracles.reference.expectations import Allowed
 from specs.branches import Ruling
 from specs.formats import Format
+from specs.model.vocabulary import Rounding
 from specs.outcomes import Anything, Exactly, Nan, Rejected
 
 
@@ -267,15 +268,26 @@ def _steps(ruling: Ruling, stretch: Stretch) -> Iterator[Step]:
 
     An offset at which the allowed answers stay the same begins no step.
     """
+    allow = partial(
+        exact_rulings.allow,
+        ruling,
+        classified=_classified(ruling.source, ruling.target, ruling.rounding),
+    )
     current: Step | None = None
     for offset in stretch.offsets:
-        allowed = exact_rulings.allow(ruling, stretch.first + offset)
+        allowed = allow(stretch.first + offset)
         later = stretch.first + offset + (1 << stretch.shift)
-        next_period = exact_rulings.allow(ruling, later) if later <= stretch.last else None
+        next_period = allow(later) if later <= stretch.last else None
         step = _step(ruling, offset, allowed, next_period)
         if current is None or not _continues(current, step, next_period is not None):
             yield step
             current = step
+
+
+@lru_cache(maxsize=1)
+def _classified(source: Format, target: Format, rounding: Rounding) -> exact_rulings.Classified:
+    """Return what was found for the pair last asked of: its modes come one after the other."""
+    return {}
 
 
 def _step(ruling: Ruling, offset: int, allowed: Allowed, next_period: Allowed | None) -> Step:
