@@ -71,7 +71,7 @@ def test_one_word_of_a_rule_changes_these_inputs(tmp_path: Path) -> None:
     old, new = edited(tmp_path, " overflow: max", " overflow: wrap")
     code, found = lines(f"{old}:2", f"{new}:2")
     assert code == 1
-    text = "\n".join(found)
+    text = " ".join(line.strip() for line in found)  # Long paths break lines.
     assert text.startswith(f"{old}:2 →")
     assert "new.yaml:2: 2 of 3 cases change" in text
     assert "clamps: 2 cases, int16 and float32 to int8" in text
@@ -105,8 +105,9 @@ def test_texts_are_compared_on_listed_ones(tmp_path: Path) -> None:
 def test_an_edition_beside_itself_is_no_change(tmp_path: Path) -> None:
     old, _ = edited(tmp_path, "A cast that clamps", "Another title")
     code, found = lines(old, old)
-    assert (code, len(found)) == (0, 2)  # Long paths take two lines.
-    assert found[-1].endswith("old.yaml: none of 6 cases changes")
+    assert code == 0
+    text = " ".join(line.strip() for line in found)  # Long paths break lines.
+    assert text.endswith("old.yaml: none of 6 cases changes")
     assert lines("onnx-cast:25", "onnx-cast:25")[0] == 0
 
 
