@@ -20,6 +20,7 @@ from oracles.reference import expect_by_kernels
 from oracles.reference.breakpoints import Words
 from specs.cases import Case
 from specs.editions import edition
+from specs.formats import formats
 from specs.loader import document_named
 from specs.ruling import ruling
 
@@ -37,7 +38,10 @@ class Comparison:
 
 
 def compare_files(folder: Path, index: VectorIndex, peer: Truth) -> Comparison:
-    """Ask a peer the inputs at both ends of every line of the casts that it knows."""
+    """Ask a peer the inputs at both ends of every line of the casts that it knows.
+
+    No peer knows the small floats that no document has.
+    """
     found = Comparison()
     for each in index.files:
         if each.kind == "casts":
@@ -48,7 +52,8 @@ def compare_files(folder: Path, index: VectorIndex, peer: Truth) -> Comparison:
 def _compare_file(path: Path, about: VectorFile, peer: Truth, found: Comparison) -> None:
     rules = ruling(case_of(about.cases[0]))
     question = question_of(rules)
-    if not peer.can_answer(question):
+    is_known = {question.source.name, question.target.name} <= {*formats()}
+    if not is_known or not peer.can_answer(question):
         return
     rows = rows_of(path, about.target_bits)
     found.files += 1
