@@ -11,7 +11,7 @@ static char *path, text[4096], kind, end;
 static void ask(u64 x, u64 count) {
     for (asked += count; count--; x++) {
         u64 answer = CONVERT(x), rise = (x - lo) * step, rest = (answer - rise) & mask;
-        if ((code <= rest && rest <= last) || (n == 7 && (answer & ones) == other)) continue;
+        if (answer <= ones && (rest - code <= last - code || (n == 7 && answer == other))) continue;
         if (wrong++, !bad++ && shown++ < 10) /* Show the first input of each line. */
             printf("%s:%u: input %llx: answer %llx, allowed %llx by %s",
                    path, line, x, answer, (code + rise) & mask, text);

@@ -26,8 +26,8 @@ const PATH: &str = "tests/vectors.txt"; // Your vector file. Then: cargo test --
         asked += runs.iter().map(|run| run.end() - run.start() + 1).sum::<u64>();
         let rise = |x: u64| (x - lo).wrapping_mul(step);
         let rest = |x: u64| convert(x).wrapping_sub(rise(x)) & mask;
-        let is_other = |x: u64| row.get(6) == Some(&(convert(x) & ones));
-        let is_wrong = |x: &u64| !(code..=last).contains(&rest(*x)) && !is_other(*x);
+        let right = |x| (code..=last).contains(&rest(x)) || row.get(6) == Some(&convert(x));
+        let is_wrong = |x: &u64| !right(*x) || convert(*x) > ones;
         let mut bad = runs.into_iter().flatten().filter(is_wrong);
         if let Some(x) = bad.next() {
             let (y, z) = (convert(x), code.wrapping_add(rise(x)) & mask);

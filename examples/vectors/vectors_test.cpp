@@ -9,7 +9,7 @@ static std::string text;
 static void ask(u64 x, u64 count) {
     for (asked += count; count--; x++) {
         u64 answer = convert(x), rise = (x - lo) * step, rest = (answer - rise) & mask;
-        if ((code <= rest && rest <= last) || (n == 7 && (answer & ones) == other)) continue;
+        if (answer <= ones && (rest - code <= last - code || (n == 7 && answer == other))) continue;
         if (wrong++, bad++ || shown++ > 9) continue;  // Show the first input of each line.
         ADD_FAILURE_AT(path, line) << std::hex << "input " << x << ": answer " << answer
             << ", allowed " << ((code + rise) & mask) << " by " << text;

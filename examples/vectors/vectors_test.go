@@ -10,8 +10,8 @@ func TestEveryAnswerIsAllowed(t *testing.T) {
 	ask := func(x, count uint64) {
 		for asked += count; count > 0; x, count = x+1, count-1 {
 			answer, rise := convert(x), (x-lo)*step
-			if rest := (answer - rise) & mask; code <= rest && rest <= last { continue }
-			if n == 7 && answer&(1<<to-1) == other { continue }
+			rest := (answer - rise) & mask
+			if answer>>to == 0 && (rest-code <= last-code || n == 7 && answer == other) { continue }
 			if wrong, bad = wrong+1, bad+1; bad > 1 || shown == 10 { continue }
 			t.Errorf("%s:%d: input %x: answer %x, allowed %x by %s",
 				path, line, x, answer, (code+rise)&mask, row)

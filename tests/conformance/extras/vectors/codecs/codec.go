@@ -17,6 +17,7 @@ const (
 	roundsTwice
 	shiftsTooFar
 	largestIsLess
+	carriesOut
 )
 
 var mutant, _ = strconv.Atoi(os.Getenv("MUTANT"))
@@ -99,6 +100,9 @@ func Convert(bits uint64) uint64 {
 	}
 	if mutant == losesMinusZero && significand == 0 {
 		return 0
+	}
+	if mutant == carriesOut {
+		code |= sign << 1
 	}
 	return sign | code
 }

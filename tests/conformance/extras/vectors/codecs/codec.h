@@ -1,12 +1,13 @@
-/* A right cast between binary floats, and ten wrong ones. The variable CAST, as `float16-float8e5m2`,
-   chooses its formats, and MUTANT, 1 to 10, its fault. */
+/* A right cast between binary floats, and eleven wrong ones. The variable CAST, as `float16-float8e5m2`,
+   chooses its formats, and MUTANT, 1 to 11, its fault. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
     TRUNCATES = 1, TIES_AWAY, FLUSHES, NAN_IS_ZERO, INFINITY_IS_NAN,
-    WRAPS, LOSES_MINUS_ZERO, ROUNDS_TWICE, SHIFTS_TOO_FAR, LARGEST_IS_LESS
+    WRAPS, LOSES_MINUS_ZERO, ROUNDS_TWICE, SHIFTS_TOO_FAR, LARGEST_IS_LESS,
+    CARRIES_OUT
 };
 
 static const struct { const char *name; int fields[4]; } casts[] = {
@@ -71,5 +72,6 @@ static inline uint64_t convert(uint64_t bits) {
     if (mutant == LARGEST_IS_LESS && code == LARGEST) return sign | (code - 1);
     if (code > LARGEST) code = mutant == WRAPS ? code & (TARGET_SIGN - 1) : INFINITE;
     if (mutant == LOSES_MINUS_ZERO && !significand) return 0;
+    if (mutant == CARRIES_OUT) code |= sign << 1;
     return sign | code;
 }

@@ -9,6 +9,7 @@ const [SOURCE_EXPONENT, SOURCE_MANTISSA, TARGET_EXPONENT, TARGET_MANTISSA] = CAS
 const MUTANT = Number(process.env.MUTANT ?? 0);
 const [TRUNCATES, TIES_AWAY, FLUSHES, NAN_IS_ZERO, INFINITY_IS_NAN] = [1, 2, 3, 4, 5];
 const [WRAPS, LOSES_MINUS_ZERO, ROUNDS_TWICE, SHIFTS_TOO_FAR, LARGEST_IS_LESS] = [6, 7, 8, 9, 10];
+const CARRIES_OUT = 11;
 
 const SOURCE_BITS = 1 + SOURCE_EXPONENT + SOURCE_MANTISSA;
 const SIGN = 2 ** (TARGET_EXPONENT + TARGET_MANTISSA);
@@ -57,5 +58,5 @@ export function convert(bits) {
   if (MUTANT === LARGEST_IS_LESS && code === LARGEST) return sign + code - 1;
   if (code > LARGEST) code = MUTANT === WRAPS ? code % SIGN : INFINITE;
   if (MUTANT === LOSES_MINUS_ZERO && !significand) return 0;
-  return sign + code;
+  return sign + code + (MUTANT === CARRIES_OUT ? 2 * sign : 0);
 }

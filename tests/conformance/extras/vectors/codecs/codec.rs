@@ -11,6 +11,7 @@ const LOSES_MINUS_ZERO: u32 = 7;
 const ROUNDS_TWICE: u32 = 8;
 const SHIFTS_TOO_FAR: u32 = 9;
 const LARGEST_IS_LESS: u32 = 10;
+const CARRIES_OUT: u32 = 11;
 
 fn rounded(significand: u64, shift: i32, mantissa: i32, mutant: u32) -> u64 {
     if shift <= 0 {
@@ -80,6 +81,9 @@ pub fn convert(bits: u64) -> u64 {
     }
     if mutant == LOSES_MINUS_ZERO && significand == 0 {
         return 0;
+    }
+    if mutant == CARRIES_OUT {
+        code |= sign << 1;
     }
     sign | code
 }
