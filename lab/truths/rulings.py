@@ -40,7 +40,7 @@ def rulings_of(source: Format, target: Format) -> Iterator[tuple[str, Ruling]]:
     """
     for group in groups():
         if (group.source, group.target) == (source, target):
-            yield from (each for each in group.rulings if not _reduces_precision(each[1]))
+            yield from (each for each in group.rulings if not reduces_precision(each[1]))
     for case in _every_case():
         if (case.source, case.target) == (source.name, target.name):
             if case.mode["overflow"] == "saturate" and not _overflows(source, target):
@@ -50,7 +50,8 @@ def rulings_of(source: Format, target: Format) -> Iterator[tuple[str, Ruling]]:
                 yield case.id, ruling
 
 
-def _reduces_precision(ruling: Ruling) -> bool:
+def reduces_precision(ruling: Ruling) -> bool:
+    """Return whether a ruling rounds to another format and keeps the dtype."""
     outcomes = {
         each
         for branch in ruling.branches

@@ -15,15 +15,20 @@ from lab.truths.comparison import Compared
 from lab.truths.generic_floats import Gfloat
 from lab.truths.known import KNOWN
 from lab.truths.questions import Truth, question_of
+from lab.truths.rulings import reduces_precision
 from lab.truths.softfloat import SoftFloat
 from oracles.reference import expect_by_kernels
 from oracles.reference.breakpoints import Words
+from oracles.reference.expectations import has_branch
+from specs.branches import Ruling
 from specs.cases import Case
 from specs.editions import edition
 from specs.formats import formats
 from specs.loader import document_named
+from specs.outcomes import Round, Value
 from specs.ruling import ruling
 
+SMALL_FLOATS = "small-floats"
 PEERS: tuple[Truth, ...] = (SoftFloat(), Gfloat())
 
 
@@ -38,10 +43,7 @@ class Comparison:
 
 
 def compare_files(folder: Path, index: VectorIndex, peer: Truth) -> Comparison:
-    """Ask a peer the inputs at both ends of every line of the casts that it knows.
-
-    No peer knows the small floats that no document has.
-    """
+    """Ask a peer the inputs at both ends of every line of the casts that it knows."""
     found = Comparison()
     for each in index.files:
         if each.kind == "casts":
@@ -50,25 +52,26 @@ def compare_files(folder: Path, index: VectorIndex, peer: Truth) -> Comparison:
 
 
 def _compare_file(path: Path, about: VectorFile, peer: Truth, found: Comparison) -> None:
-    rules = ruling(case_of(about.cases[0]))
+    case = case_of(about.cases[0])
+    rules = ruling(case)
     question = question_of(rules)
-    is_known = {question.source.name, question.target.name} <= {*formats()}
-    if not is_known or not peer.can_answer(question):
+    if not _is_asked(rules) or not peer.can_answer(question):
         return
     rows = rows_of(path, about.target_bits)
     found.files += 1
     for end in (0, 1):
         inputs = rows[:, end].astype(rules.source.storage)
         answers = peer.answer(question, inputs)
+        expected = expect_by_kernels.expect(rules, inputs)
+        asked = answers.known & has_branch(expected.branch_indices, _compared(case, rules))
         codes = answers.codes.astype(np.uint64)
         rest = (codes - (rows[:, end] - rows[:, 0]) * rows[:, 5]) & rows[:, 4]
         is_other = (rows[:, 7] != 0) & (codes == rows[:, 6])
-        differs = answers.known & ((rest < rows[:, 2]) | (rest > rows[:, 3])) & ~is_other
-        found.answers += int(answers.known.sum())
+        differs = asked & ((rest < rows[:, 2]) | (rest > rows[:, 3])) & ~is_other
+        found.answers += int(asked.sum())
         if not differs.any():
             continue
-        expected = expect_by_kernels.expect(rules, inputs)
-        compared = Compared(peer.name, about.cases[0], rules, question, inputs, expected)
+        compared = Compared(peer.name, case.id, rules, question, inputs, expected)
         for entry in KNOWN:
             predicted = entry.predicts(compared) if peer.name in entry.truths else None
             if predicted is not None:
@@ -78,6 +81,30 @@ def _compare_file(path: Path, about: VectorFile, peer: Truth, found: Comparison)
             f"{about.file}: {given:#x}: {peer.name} {code:#x}"
             for given, code in zip(inputs[differs], answers.codes[differs], strict=True)
         ]
+
+
+def _is_asked(rules: Ruling) -> bool:
+    """Return whether peers mean the same by a cast.
+
+    None knows the small floats that no document has, or a cast to a format and back. What is
+    halfway between two codes of a format without a mantissa goes to the even code by gfloat, and up
+    by the yardstick, whose significands are all odd.
+    """
+    is_known = {rules.source.name, rules.target.name} <= {*formats()}
+    return is_known and rules.target.has_zero and not reduces_precision(rules)
+
+
+def _compared(case: Case, rules: Ruling) -> list[int]:
+    """Return the branches whose inputs a peer answers as the ruling does, if both are right.
+
+    Of the yardstick of small floats these are the numbers in range: what becomes of the others is
+    a choice of three that no peer offers.
+    """
+    return [
+        index
+        for index, branch in enumerate(rules.branches)
+        if case.document != SMALL_FLOATS or isinstance(branch.outcome, Round | Value)
+    ]
 
 
 def case_of(case_id: str) -> Case:
