@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from specs.model.strict_model import StrictModel
 
 INDEX = "index.json"
 SCHEMA = "index.schema.json"
@@ -13,20 +15,14 @@ VectorKind = Literal["casts", "flags", "tensors", "values"]
 """The folder of a file: answers of casts, their flags, small tensors, or the values of codes."""
 
 
-class Strict(BaseModel):
-    """A model without unknown keys."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class DecidingRule(Strict):
+class DecidingRule(StrictModel):
     """A rule of a document that decides some of a file's inputs, and how firmly it binds."""
 
     rule: str
     level: str
 
 
-class VectorFile(Strict):
+class VectorFile(StrictModel):
     """One file: its content's digest, and what it tells.
 
     ``cases`` are all that have these answers; ``rules`` are those of the first. ``covers`` is `all`
@@ -51,14 +47,14 @@ class VectorFile(Strict):
     agreed: list[str] = Field(default_factory=list)
 
 
-class LeftOut(Strict):
+class LeftOut(StrictModel):
     """Cases without a file, for one reason."""
 
     why: str
     cases: list[str]
 
 
-class VectorIndex(Strict):
+class VectorIndex(StrictModel):
     """The content of ``index.json``.
 
     ``suite`` is the digest of the files of the Castigate that made the vectors.
