@@ -75,8 +75,9 @@ def pretend(folder: Path, name: str, macros: str, refused: str) -> None:
     """Write a compiler that defines these macros, and ends with an error if an option is given."""
     program = folder / name
     program.write_text(
-        f'#!/bin/sh\ncase "$*" in *{refused}*) exit 1;; esac\n'
+        "#!/bin/sh\n"
         + "".join(f"echo '#define {macro}'\n" for macro in macros.split(", "))
+        + f'case "$*" in *{refused}*) exit 1;; esac\n'
     )
     program.chmod(0o755)
 
@@ -214,8 +215,9 @@ def test_what_a_processor_or_a_compiler_lacks(
         tmp_path, "gcc", "__GNUC__ 99, __GNUC_MINOR__ 1, __GNUC_PATCHLEVEL__ 0", "-mfp*|*/trial"
     )
     assert Gcc().version == "99.1.0"
-    with pytest.raises(Unsupported, match=r"^gcc:f16c needs a processor with F16C$"):
-        Gcc("f16c")
+    for variant, feature in (("f16c", "F16C"), ("avx512", "AVX512DQ")):
+        with pytest.raises(Unsupported, match=f"^gcc:{variant} needs a processor with {feature}$"):
+            Gcc(variant)
     with pytest.raises(Unsupported, match=r"^gcc 99\.1\.0 takes no -mno-sse -mfpmath=387 here$"):
         Gcc("x87")
     for dtype in ("float16", "bfloat16", "float8e5m2", "string"):
