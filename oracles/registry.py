@@ -143,6 +143,8 @@ BUILTINS: dict[str, Builtin] = {
     "openvino": Builtin(f"{ADAPTERS}.openvino", "OpenVino", "openvino", "openvino"),
     "wasmtime": Builtin(f"{ADAPTERS}.wasmtime", "Wasmtime", "wasmtime", "wasmtime"),
     "node": Builtin(f"{ADAPTERS}.node", "Node", executable="node"),
+    "gcc": Builtin(f"{ADAPTERS}.c_compilers", "Gcc", executable="gcc"),
+    "clang": Builtin(f"{ADAPTERS}.c_compilers", "Clang", executable="clang"),
     "torch_xla": Builtin(f"{ADAPTERS}.torch_xla", "TorchXla", "torch_xla", "torch-xla"),
     "onnxoptimizer": _optimizer("Onnxoptimizer", "onnxoptimizer"),
     "onnxslim": _optimizer("Onnxslim", "onnxslim"),

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import shutil
+import subprocess
+import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -15,6 +18,7 @@ import pytest
 
 from oracles.adapters import (
     array_api_strict,
+    c_compilers,
     jax,
     node,
     numpy,
@@ -447,6 +451,30 @@ WASMTIME = Road(
     ),
 )
 
+
+def in_c(compiler: str) -> Road:
+    """Return the road of a C compiler; older ones have no bfloat16, or no library for it."""
+    code = b"int main(int n, char **_) { volatile __bf16 y = (__bf16)(float)n; return (float)y; }"
+    has_bfloat16 = False
+    if shutil.which(compiler) is not None:
+        with tempfile.TemporaryDirectory() as folder:
+            command = [compiler, "-x", "c", "-", "-o", f"{folder}/program"]
+            done = subprocess.run(command, input=code, capture_output=True, check=False)
+            has_bfloat16 = done.returncode == 0
+    return Road(
+        compiler,
+        (),
+        castable=frozenset(c_compilers.TYPES) - (set() if has_bfloat16 else {"bfloat16"}),
+        no_dtype=rf"^{compiler} \S+ has no type of {{dtype}}$",
+        layout_pairs=("float32-float16",),
+        scripts=(
+            (onnx_case("float32", "float16"), FLOATS),
+            (onnx_case("uint64", "bool"), [0, 1 << 63, 5]),
+            (onnx_case("int8", "float64"), [0x80, 0x7F]),
+        ),
+    )
+
+
 ROADS = (
     ORT,
     replace(
@@ -600,6 +628,7 @@ ROADS = (
         replace(WASMTIME, backend="node", packages=(), variant=variant)
         for variant in (None, *node.VARIANTS)
     ),
+    *map(in_c, ("gcc", "clang")),
     Road(
         "torch_xla",
         ("torch", "torch_xla"),

@@ -1,0 +1,176 @@
+"""gcc and clang: C's casts, each pair a loop that the compiler on the PATH makes a library of."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Hashable, Mapping
+from functools import lru_cache, partial
+from typing import ClassVar
+
+from oracles.adapters.refusals import require_variant
+from oracles.adapters.scripted import Scripted, ScriptedOperation, Statements
+from oracles.memory_layouts import in_huge_pages
+from oracles.protocol import Bits, Bound, NotInstalled, Unsupported
+from specs.cases import Case
+from specs.formats import format_named
+
+ROADS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "x87": ("", ("-mno-sse", "-mfpmath=387")),
+    "f16c": ("F16C", ("-mf16c",)),
+    "avx512": ("AVX512DQ", ("-mavx512f", "-mavx512dq", "-mavx512bw", "-mavx512vl")),
+}
+"""By variant, what the processor must have, and the flags.
+
+With SSE at hand, gcc would still convert floats to integers by it.
+"""
+VARIANTS: tuple[str, ...] = tuple(ROADS)
+
+TYPES: Mapping[str, str] = {
+    "float64": "double",
+    "float32": "float",
+    "float16": "_Float16",
+    "bfloat16": "__bf16",
+    **{
+        f"{sign}int{width}": f"{sign}int{width}_t"
+        for width in (64, 32, 16, 8)
+        for sign in ("", "u")
+    },
+    "bool": "_Bool",
+}
+"""By dtype, its type in C."""
+OF_COMPILERS = frozenset({"float16", "bfloat16"})
+"""The dtypes whose types are extensions."""
+
+HEADER = """\
+# {name} {{version}}: {{case}}
+import ctypes
+import subprocess
+import tempfile
+import numpy as np
+
+"""
+LOOP = '''\
+code = """
+#include <stdint.h>
+void cast(long n, const {source} *restrict x, {target} *restrict y) {{
+    for (long i = 0; i < n; i++) y[i] = ({target})x[i];
+}}
+"""
+with tempfile.TemporaryDirectory() as folder:
+    library = folder + "/cast.so"
+    command = {command}
+    command += ["-shared", "-fPIC", "-x", "c", "-", "-o", library]
+    subprocess.run(command, input=code.encode(), check=True)
+    cast = ctypes.CDLL(library).cast
+cast.argtypes = [ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+'''
+CALL = "y = np.empty(x.shape, np.{storage})\ncast(x.size, x.ctypes.data, y.ctypes.data)\n"
+TRIAL = """\
+int main(void) {{
+    volatile float x = 0;
+    volatile {name} y = ({name})x;
+    return (int)(float)y;
+}}
+"""
+
+
+class Compiler(Scripted):
+    """Casts by loops in C, a library for each pair; a subclass names the compiler."""
+
+    operations: ClassVar[Mapping[ScriptedOperation, str]] = {"cast": "a cast in C"}
+    # The standard is not free, and leaves floats beyond the range of an integer undefined.
+    claims: tuple[str, ...] = ()
+    versions: ClassVar[tuple[str, ...]]
+    """The macros whose values are the parts of its version."""
+
+    def __init__(self, variant: str | None = None) -> None:
+        if shutil.which(self.name) is None:
+            advice = f"install it (apt-get install {self.name}) and have `{self.name}` on the PATH"
+            raise NotInstalled(f"{self.name} is missing: {advice}")
+        require_variant(self.name, variant, VARIANTS)
+        super().__init__(ctypes=ctypes, subprocess=subprocess, tempfile=tempfile)
+        macros = self._macros()
+        if ("__clang__" in macros) != (self.name == "clang"):
+            raise NotInstalled(
+                f"`{self.name}` on the PATH is another compiler: put {self.name} first"
+            )
+        self.version = ".".join(macros[each] for each in self.versions)
+        self.header = HEADER.format(name=self.name)
+        feature, self._flags = ROADS[variant] if variant else ("", ())
+        if feature and f"__{feature}__" not in self._macros("-march=native"):
+            raise Unsupported(f"{self.name}:{variant} needs a processor with {feature}")
+        if not self._macros(*self._flags):
+            raise Unsupported(f"{self.name} {self.version} takes no {' '.join(self._flags)} here")
+        self._lacks = lru_cache(None)(self._try_type)
+
+    def require_dtype(self, operation: ScriptedOperation, dtype: str) -> None:
+        """Raise Unsupported for a dtype of which C or this compiler has no type."""
+        if dtype not in TYPES or (dtype in OF_COMPILERS and self._lacks(TYPES[dtype])):
+            raise Unsupported(f"{self.name} {self.version} has no type of {dtype}")
+
+    def tensor_text(self, dtype: str) -> str:
+        """Return the Python expression of a contiguous copy of ``bits``: C reads plain memory."""
+        return "bits.copy()"
+
+    def patterns_text(self, dtype: str) -> str:
+        """Return the Python expression of the patterns, into which the loop writes."""
+        return "y"
+
+    def steps(self, operation: ScriptedOperation, case: Case, form: Hashable) -> Statements:
+        """Return the statements that compile the loop of a pair once, and call it."""
+        command = "[" + ", ".join(f'"{word}"' for word in (self.name, "-O3", *self._flags)) + "]"
+        source, target = TYPES[case.source], TYPES[case.target]
+        once = LOOP.format(source=source, target=target, command=command)
+        return Statements(CALL.format(storage=format_named(case.target).storage), once)
+
+    def bind(self, case: Case, bits: Bits) -> Bound:
+        """Return a call of the loop from ``bits`` into an array that calls reuse.
+
+        Raises Unsupported as ``cast`` does.
+        """
+        self.require("cast", case)
+        if not bits.flags.c_contiguous:
+            return partial(self.cast, case, bits)
+        loop = self.prepared(self.steps("cast", case, None).once, None)["cast"]
+        answers = in_huge_pages(len(bits), format_named(case.target).storage)
+        x, y = bits.ctypes.data, answers.ctypes.data
+
+        def call() -> Bits:
+            loop(bits.size, x, y)
+            return answers
+
+        return call
+
+    def _macros(self, *flags: str) -> dict[str, str]:
+        """Return the macros that are defined with these flags; none if the compiler refuses one."""
+        done = self._run(*flags, "-dM", "-E")
+        lines = (line.split(maxsplit=2) for line in done.stdout.splitlines())
+        return {} if done.returncode else {line[1]: " ".join(line[2:]) for line in lines}
+
+    def _try_type(self, name: str) -> bool:
+        """Return whether a program that converts floats to this type and back does not compile."""
+        with tempfile.TemporaryDirectory() as folder:
+            code = TRIAL.format(name=name)
+            done = self._run("-O3", *self._flags, "-o", folder + "/trial", code=code)
+            return done.returncode != 0
+
+    def _run(self, *words: str, code: str = "") -> subprocess.CompletedProcess[str]:
+        command = [self.name, *words, "-x", "c", "-"]
+        return subprocess.run(command, input=code, capture_output=True, text=True, check=False)
+
+
+class Gcc(Compiler):
+    """Casts by loops in C that gcc compiles."""
+
+    name = "gcc"
+    versions = ("__GNUC__", "__GNUC_MINOR__", "__GNUC_PATCHLEVEL__")
+
+
+class Clang(Compiler):
+    """Casts by loops in C that clang compiles."""
+
+    name = "clang"
+    versions = ("__clang_major__", "__clang_minor__", "__clang_patchlevel__")
