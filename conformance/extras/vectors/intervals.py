@@ -40,8 +40,11 @@ from specs.outcomes import Anything, Either, Exactly, Nan, Outcome, Rejected
 FIELDS = ("lo", "hi", "first", "last", "mask", "step", "other", "either")
 ROW = np.dtype([(name, np.uint64) for name in FIELDS])
 IntervalRows = NDArray[np.void]
-MOST_INTERVALS = 1 << 17
-"""The most rows of a cast of which every input is told: casts to 16 bits have at most that many."""
+MOST_INTERVALS = 1 << 18
+"""The most rows, before neighbors are joined, of a cast of which every input is told.
+
+Casts to 16 bits have no more, but for those that wrap: these begin anew at each multiple of 2**16.
+"""
 
 
 class Untold(Exception):

@@ -27,7 +27,7 @@ from specs.editions import edition
 from specs.formats import format_named
 from specs.loader import document_named
 from specs.ruling import ruling
-from specs.selection import select
+from specs.selection import case_named, select
 from tests.conformance.extras.vectors.reading import Read, half, read, single
 from tests.conformance.processes import castigate
 
@@ -293,3 +293,12 @@ def test_bad_arguments_are_told_in_a_line(arguments: list[str], said: str, tmp_p
     assert err.startswith(f"castigate: {said}")
     assert err.count("\n") == 1
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("document", ["onnx-cast:25", "numpy-astype:2.4"])
+@pytest.mark.parametrize("target", ["float16", "int16"])
+def test_a_cast_to_sixteen_bits_is_told_whole(document: str, target: str) -> None:
+    """Also where a document allows to round either way, so that each value is a line of its own."""
+    mode = "/casting:unsafe" if document.startswith("numpy") else ""
+    case = case_named(f"{document}/float32/{target}{mode}")
+    assert intervals_of(case, ruling(case), 20_000).is_whole
