@@ -96,7 +96,7 @@ def _files(name: str) -> Iterator[tuple[str, Path]]:
 
 
 def _module_file(module: str) -> Path | None:
-    """Return the file of a module, or None if there is none, without executing any of it.
+    """Find the file of a module without executing it; return None if it has no file.
 
     ``importlib.util.find_spec`` would execute the packages around it in the judge's process.
     """

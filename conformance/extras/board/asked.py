@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 FILE = Path(__file__).with_name("asked_pairs.yaml")
 COMMON = "onnx-cast"
-"""The document whose case is shown of a backend that claims no document of the pair."""
+"""The document whose case a cell shows if the backend claims no document of the pair."""
 ABOUT = "about "
-"""What ``value_text`` writes before a rounded number; a cell has no room for it."""
+"""``value_text`` writes this before a rounded number; a cell leaves it out for room."""
 DtypePair = tuple[str, str]
 """The names of a source and of a target dtype."""
 

@@ -20,7 +20,7 @@ FORMAT: Final = 1
 MOST_BYTES = 1_000_000
 """The most bytes of a ``board.json`` of all backends that install."""
 NOT_ASKED: Final = -1
-"""The kind of a cell that the run of a row did not ask."""
+"""Stands in place of a kind for a cell that the run did not ask."""
 WholeCount = Annotated[int, Field(ge=0)]
 Place = Annotated[int, Field(ge=0)]
 """The place of an item in a list of the file, from 0."""
@@ -68,7 +68,7 @@ class RowFinding(StrictModel):
 
 
 class CellKind(StrictModel):
-    """What cells of a row have in common: the verdict, and the row's findings behind it."""
+    """A verdict and the findings behind it, which many cells of a row share."""
 
     verdict: Verdict
     findings: tuple[Place, ...] = ()

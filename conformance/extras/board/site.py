@@ -48,7 +48,7 @@ class Column:
 
     @property
     def key(self) -> str:
-        """What tells the backend from others in addresses."""
+        """The part of an address that names the backend."""
         return f"{self.row.backend}@{self.row.reporter}" if self.row.reporter else self.row.backend
 
     @property

@@ -1,4 +1,4 @@
-"""What every reader of checkpoints returns: tensors whose elements are read in chunks."""
+"""The tensors that readers of checkpoints return; callers read their elements in chunks."""
 
 from __future__ import annotations
 

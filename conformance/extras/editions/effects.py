@@ -1,4 +1,4 @@
-"""What a change of a document means for backends: which answers it makes wrong, and which right."""
+"""Finds which answers of backends a change of a document makes wrong, and which right."""
 
 from __future__ import annotations
 

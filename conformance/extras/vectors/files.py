@@ -43,7 +43,7 @@ from specs.formats import EXHAUSTIVE_BITS, Format, format_named
 from specs.ruling import ruling
 
 IEEE = "ieee-casts"
-"""The yardstick whose conversions raise flags."""
+"""The yardstick that says which conversions raise flags."""
 FLAGGED = 4096
 """About the most inputs of a wide source whose flags are told."""
 NOT_NUMBERS = "not between numbers"

@@ -80,7 +80,7 @@ from specs.formats import EXHAUSTIVE_BITS
 
 PLANS_KEPT = 256
 OTHER_TENSORS = "other tensors"
-"""What comes before a tensor that is wrong only after other requests."""
+"""The requests that come before a tensor, if the backend answers it wrongly only after them."""
 
 
 @dataclass(frozen=True)

@@ -82,7 +82,7 @@ REFUSALS = 4
 
 @dataclass(frozen=True)
 class Examined:
-    """What ``examine`` has found out about a case.
+    """The answers to a case as ``examine`` got them, or the judgement if there are none to grade.
 
     If nothing is left to grade, such as after a refusal or a crash, ``judgement`` is set.
     ``graded`` has the answers with their inputs. ``inputs`` counts all inputs that were requested,

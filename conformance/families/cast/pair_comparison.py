@@ -64,7 +64,7 @@ class Line(NamedTuple):
 
 
 class Named(NamedTuple):
-    """What a question names besides dtypes and values; the first line answers about these first.
+    """Frameworks and documents that a question names; the first line answers about these first.
 
     ``documents`` says that it names documents: they count if no framework of that name answers.
     ``words`` are the frameworks as the question spells them.
@@ -300,7 +300,7 @@ def answers_by_framework(
 
 
 def _is_missing(answer: Any) -> bool:
-    """Whether an answer in JSON is none: an error, a crash, or a cast that is not offered."""
+    """Return whether JSON tells of an error, a crash or an unsupported cast, and of no answer."""
     return isinstance(answer, dict) and "text" not in answer
 
 

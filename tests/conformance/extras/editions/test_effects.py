@@ -1,4 +1,4 @@
-"""What a change means for backends: answers that become wrong, and answers that become right."""
+"""A change of a document makes answers of backends wrong, and others right."""
 
 from __future__ import annotations
 

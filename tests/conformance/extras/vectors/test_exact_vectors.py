@@ -1,4 +1,4 @@
-"""What ``castigate export vectors`` writes is what exact fractions say."""
+"""Files of ``castigate export vectors`` equal files that a writer on fractions makes."""
 
 from __future__ import annotations
 
