@@ -50,7 +50,7 @@ def main(
         for backend in store.record.backends:
             framework = framework_of(backend.name)
             builtin = BUILTINS.get(framework)
-            if builtin is None or not builtin.casts or builtin.package is None:
+            if builtin is None or not builtin.in_nights or builtin.package is None:
                 continue
             pairs = {
                 f"{source.name}/{target.name}": _checked(source, target, *answers)

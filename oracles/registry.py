@@ -8,7 +8,7 @@ import importlib.util
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -104,25 +104,53 @@ class Builtin:
     """Whether a process that has imported the package, but not used it, may be forked."""
     executable: str | None = None
     """The program that it starts, which must be on the PATH."""
-    casts: bool = True
-    """Whether it casts tensors itself; a night runs any other backend only if it is named."""
+    in_nights: bool = True
+    """Whether a night runs it unasked; any other backend must be named."""
+    has_folder: bool = False
+    """Whether its module is a folder, in which its requirements and its ledger lie, too."""
 
     @property
     def variants(self) -> tuple[str, ...]:
         """The variants that its adapter offers, as in ``--backend NAME:VARIANT``."""
         return tuple(getattr(importlib.import_module(self.module), "VARIANTS", ()))
 
+    @property
+    def open_roads(self) -> Mapping[str, str]:
+        """By the form of a variant whose words a user brings, what it is."""
+        return dict(getattr(importlib.import_module(self.module), "OPEN_ROADS", {}))
+
+    @property
+    def requirements(self) -> tuple[str, ...]:
+        """What pip must be given to install its package; nothing if it is on no package index."""
+        if self.extra:
+            return (f"castigate[{self.extra}]",)
+        if not self.has_folder:
+            return ()
+        return requirements_in(Path(__file__).parent / "adapters" / self.module.split(".")[-1])
+
+
+def requirements_in(folder: Path) -> tuple[str, ...]:
+    """Return what an adapter's folder says that pip must be given."""
+    lines = (folder / "requirements.txt").read_text(encoding="utf-8").splitlines()
+    return tuple(line for line in lines if line and not line.startswith("#"))
+
 
 ADAPTERS = "oracles.adapters"
 
 
 def _optimizer(attribute: str, package: str, extra: str = "optimizers") -> Builtin:
-    return Builtin(f"{ADAPTERS}.onnx_optimizers", attribute, package, extra, casts=False)
+    return Builtin(f"{ADAPTERS}.onnx_optimizers", attribute, package, extra, in_nights=False)
 
 
 def _block_library(name: str, attribute: str) -> Builtin:
     extra = name.replace("_", "-")
-    return Builtin(f"{ADAPTERS}.{name}", attribute, name, extra, casts=False)
+    return Builtin(f"{ADAPTERS}.{name}", attribute, name, extra, in_nights=False)
+
+
+def _in_folder(name: str, attribute: str, package: str | None = None) -> Builtin:
+    """Return a backend whose adapter, requirements and ledger are the folder ``adapters/NAME``."""
+    module = f"{ADAPTERS}.{name}"
+    return Builtin(module, attribute, package or name, in_nights=False, has_folder=True)
 
 
 BUILTINS: dict[str, Builtin] = {
@@ -158,6 +186,7 @@ BUILTINS: dict[str, Builtin] = {
     "quark": _block_library("quark", "Quark"),
     "auto_round": _block_library("auto_round", "AutoRound"),
     "mlx": _block_library("mlx", "Mlx"),
+    "numba": _in_folder("numba", "Numba"),
     "cinn": Builtin(f"{ADAPTERS}.cinn", "Cinn", "paddle"),
     "pypto": Builtin(f"{ADAPTERS}.pypto", "Pypto", "pypto"),
 }
@@ -482,19 +511,20 @@ def installed() -> Iterator[str]:
     yielded.
     """
     for name, builtin in BUILTINS.items():
-        if _is_installed(builtin) and (builtin.extra or builtin.package is None):
+        is_had = builtin.extra or builtin.has_folder or builtin.package is None
+        if is_had and _is_installed(builtin):
             yield name
     yield from third_party()
 
 
 def installed_frameworks() -> Iterator[str]:
-    """Yield the installed backends that cast tensors by a package of their own.
+    """Yield the installed backends with a package that a night runs unasked.
 
-    Backends of other packages are taken to do so.
+    Backends of other packages are among them.
     """
     for name in installed():
         builtin = BUILTINS.get(name)
-        if builtin is None or (builtin.casts and builtin.package is not None):
+        if builtin is None or (builtin.in_nights and builtin.package is not None):
             yield name
 
 

@@ -27,12 +27,14 @@ WIDTH = 96
 class BackendDescription:
     """Describes what a backend supports; ``reason`` says why one could not be loaded.
 
-    The version of such a backend is None. ``smoke`` pairs each dtype that fails the smoke check
-    with what is wrong. The fields are the keys of ``castigate backends NAME --json``.
+    The version of such a backend is None. ``open_roads`` pairs the form of each variant whose words
+    a user brings with what it is, and ``smoke`` each dtype that fails the smoke check with what is
+    wrong. The fields are the keys of ``castigate backends NAME --json``.
     """
 
     name: str
     variants: tuple[str, ...]
+    open_roads: tuple[tuple[str, str], ...] = ()
     version: str | None = None
     reason: str | None = None
     claims: tuple[str, ...] = ()
@@ -42,7 +44,10 @@ class BackendDescription:
 
     def to_json(self) -> dict[str, Any]:
         """Return the description as plain data for JSON."""
-        return asdict(self) | {"smoke": dict(self.smoke)}
+        return asdict(self) | {
+            "open_roads": dict(self.open_roads),
+            "smoke": dict(self.smoke),
+        }
 
     def lines(self) -> Iterator[str]:
         """Yield the lines that a terminal shows."""
@@ -53,12 +58,15 @@ class BackendDescription:
         faults = "; ".join(f"{dtype}: {fault}" for dtype, fault in self.smoke)
         texts = {
             "variants": ", ".join(self.variants),
+            "and also": "; ".join(f"{self.name}:{form}, {what}" for form, what in self.open_roads),
             "claims": ", ".join(self.claims) or "nothing: it is only compared",
             "operations": ", ".join(self.operations),
             "dtypes": ", ".join(self.dtypes) or "decided case by case",
             "smoke": faults or "bits go in and out unchanged",
         }
         for title, text in texts.items():
+            if title == "and also" and not text:
+                continue
             for number, line in enumerate(wrap(text, WIDTH - 14, break_on_hyphens=False)):
                 yield f"  {'' if number else title:<10}  {line}"
 
@@ -143,17 +151,20 @@ def describe_backend(name: str, config: LaunchConfig) -> BackendDescription:
 
     If it cannot be loaded, the description has the reason.
     """
-    variants = BUILTINS[name].variants if name in BUILTINS else ()
+    builtin = BUILTINS.get(name)
+    variants = builtin.variants if builtin else ()
+    open_roads = tuple(builtin.open_roads.items()) if builtin else ()
     try:
         backend = load_isolated(name, config)
     except CastigateError as error:
         reason = str(error).removeprefix(f"backend `{name}`").lstrip(": ")
-        return BackendDescription(name, variants, reason=reason)
+        return BackendDescription(name, variants, open_roads, reason=reason)
     try:
         checked = tuple(check_dtypes(backend))
         return BackendDescription(
             name,
             variants,
+            open_roads,
             backend.version,
             claims=tuple(map(str, backend.claimed)),
             operations=operations_of(backend.oracle),

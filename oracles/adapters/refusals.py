@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from oracles.protocol import NotInstalled, Unsupported
+from oracles.registry import requirements_in
 from specs.calls import SHAPE
 from specs.cases import Case
 from specs.ruling import ruling
@@ -47,6 +49,18 @@ def load(module: str, extra: str) -> Any:
 def not_installed(error: ModuleNotFoundError, extra: str) -> NotInstalled:
     """Return the error that says how to install the missing module, by an extra of Castigate."""
     return NotInstalled(f"{error.name} is missing: pip install 'castigate[{extra}]'")
+
+
+def load_own(module: str, adapter: str) -> Any:
+    """Import a module for the adapter of a file, which has a folder of its own, and return it.
+
+    Raises NotInstalled with the command that installs what the folder's requirements name.
+    """
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        wanted = " ".join(f"'{each}'" for each in requirements_in(Path(adapter).parent))
+        raise NotInstalled(f"{error.name} is missing: pip install {wanted}") from error
 
 
 def require_variant(oracle: str, variant: str | None, known: tuple[str, ...]) -> None:

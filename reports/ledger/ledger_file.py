@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field, ValidationError
 from reports.case_patterns import document_of, expand
 from reports.findings.finding import FindingKind
 from reports.known_failures import DIGITS, VARIES, parse_failure
-from reports.ledger import FOLDER, file_name
+from reports.ledger import file_name, folder_of
 from reports.ledger.listing import InputOptions, KnownFinding, Ledger, Listing
 from reports.ledger.version_spans import Span, public_version, version_order
 from reports.run_store.record import Examples, Seed
@@ -90,7 +90,7 @@ def path_of(name: str) -> Path | None:
     if not BACKEND_NAME.fullmatch(backend):
         return None
     is_own = rules in known_rules() and rules not in shipped_rules()
-    folder = known_rules()[rules].source.path.parent if is_own else FOLDER
+    folder = known_rules()[rules].source.path.parent if is_own else folder_of(backend)
     return folder / file_name(name)
 
 

@@ -611,5 +611,7 @@ def test_every_backend_has_roads_in_the_contract() -> None:
         each.name or each.package for each in onnx_optimizers.REWRITERS
     }  # in test_onnx_optimizers.py
     others |= MX_OFFERS.keys()  # in test_block_libraries.py
+    # in test_folders.py
+    others |= {name for name, builtin in BUILTINS.items() if builtin.has_folder}
     assert covered == BUILTINS.keys() - others
     assert set(formats()) == ALL

@@ -14,6 +14,7 @@ from reports.findings.finding import ExplainedCase, Finding
 from reports.findings.judged_cells import cell_of
 from reports.judgement import Judgement
 from reports.known_failures import KnownFailure, parse_failure
+from reports import ledger
 from reports.ledger import ledger_file
 from reports.ledger.ledger_file import load_ledger, path_of, read_ledger
 from reports.ledger.listing import (
@@ -274,7 +275,7 @@ def listings_by_case(ledger: Ledger) -> dict[str, set[Listing]]:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(ledger_file, "FOLDER", tmp_path)
+    monkeypatch.setattr(ledger, "FOLDER", tmp_path)
     return tmp_path
 
 

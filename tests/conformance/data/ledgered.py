@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 
 import conformance.pair
-import reports.ledger.ledger_file
+import reports.ledger
 import specs.loader
 from conformance.families.reference import Reference
 from specs.cases import Case
 
 FOLDER = Path(os.environ["LEDGERED"])
 specs.loader.DOCUMENTS = FOLDER / "documents"
-reports.ledger.ledger_file.FOLDER = FOLDER / "ledger"
+reports.ledger.FOLDER = FOLDER / "ledger"
 # The document's second version has the first one's rules, and each run is to ask both.
 conformance.pair.TURNS = 1
 RIGHT = Reference()
