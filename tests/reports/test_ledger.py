@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reports import ledger
 from reports.case_patterns import compress, expand, ids_of, matches
 from reports.findings.finding import ExplainedCase, Finding
 from reports.findings.judged_cells import cell_of
 from reports.judgement import Judgement
 from reports.known_failures import KnownFailure, parse_failure
-from reports import ledger
 from reports.ledger import ledger_file
 from reports.ledger.ledger_file import load_ledger, path_of, read_ledger
 from reports.ledger.listing import (
