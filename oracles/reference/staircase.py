@@ -173,6 +173,8 @@ def _stretch(source: Format, steps: tuple[Format, ...], first: int, last: int) -
         # One step for all of them, unless a cast to the same format must keep each NaN.
         shift = (last - first).bit_length() if source != steps[0] else 0
         return Stretch(first, last, shift, (0,))
+    if all(each.kind == "float" and _is_beyond(each, datum) for each in steps):
+        return Stretch(first, last, (last - first).bit_length(), (0,))
     drops = {drop for each in steps if (drop := unit_of(each, datum) - datum.exponent) > 0}
     if not drops:
         return Stretch(first, last, 0, (0,))
@@ -184,6 +186,14 @@ def _stretch(source: Format, steps: tuple[Format, ...], first: int, last: int) -
         half_ulps = range(first - first % half, end + 2, half)
         near |= {code + step for code in half_ulps for step in (-1, 0, 1)}
     return Stretch(first, last, shift, tuple(sorted(x - first for x in near if first <= x <= end)))
+
+
+def _is_beyond(target: Format, datum: Number) -> bool:
+    """Return whether a value, and so each larger one of its sign, overflows in any rounding."""
+    bound = limits(target)[datum.sign]
+    unit = unit_of(target, bound)
+    after = round_magnitude(bound, unit, "toward-zero") + 1
+    return not exceeds(after, unit, datum)
 
 
 class Step(NamedTuple):

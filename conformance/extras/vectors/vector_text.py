@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from conformance.extras.vectors.intervals import FIELDS, IntervalRows
+from oracles.reference.breakpoints import Words
 from specs.formats import Format
 
 FORMAT = 1
@@ -39,24 +43,43 @@ def as_text(vectors: Vectors) -> bytes:
 
     What is left out is the usual: one code, all bits of it, and the same for the whole interval.
     """
-    lines = [vectors.header, *(f"# {note}" for note in vectors.notes), *_lines(vectors)]
-    return ("\n".join(lines) + "\n").encode()
+    head = [vectors.header, *(f"# {note}" for note in vectors.notes)]
+    return b"\n".join([*(line.encode() for line in head), *_lines(vectors), b""])
 
 
-def _lines(vectors: Vectors) -> Iterator[str]:
-    wide, bits = vectors.source.hex_digits, vectors.answer[1]
-    every, narrow = (1 << bits) - 1, -(-bits // 4)
-    for lo, hi, first, last, mask, step, other, either in vectors.rows.tolist():
-        line = f"{lo:0{wide}x} {hi:0{wide}x} {first:0{narrow}x}"
-        if either or step or mask != every or last != first:
-            line += f" {last:0{narrow}x}"
-        if either or step or mask != every:
-            line += f" {mask:0{narrow}x}"
-        if either or step:
-            line += f" {step:x}"
-        if either:
-            line += f" {other:0{narrow}x}"
-        yield line
+def _lines(vectors: Vectors) -> list[bytes]:
+    """Return a line for each row; those of three to five numbers, nearly all, as columns."""
+    rows, bits = vectors.rows, vectors.answer[1]
+    wide, narrow = vectors.source.hex_digits, -(-bits // 4)
+    has_mask = rows["mask"] != np.uint64((1 << bits) - 1)
+    numbers = np.select(
+        [rows["either"] != 0, rows["step"] != 0, has_mask, rows["last"] != rows["first"]],
+        [7, 6, 5, 4],
+        3,
+    )
+    lines = np.empty(rows.size, object)
+    columns = [("lo", wide), ("hi", wide), ("first", narrow), ("last", narrow), ("mask", narrow)]
+    for count in (3, 4, 5):
+        alike = rows[numbers == count]
+        digits = np.hstack([_spaced(alike[name], width) for name, width in columns[:count]])
+        lines[numbers == count] = digits[:, 1:].copy().view(f"S{digits.shape[1] - 1}").ravel()
+    for number in np.flatnonzero(numbers > 5).tolist():
+        first = [f"{int(rows[name][number]):0{width}x}" for name, width in columns]
+        more = [f"{int(rows['step'][number]):x}", f"{int(rows['other'][number]):0{narrow}x}"]
+        lines[number] = " ".join((first + more)[: numbers[number]]).encode()
+    found: list[bytes] = lines.tolist()
+    return found
+
+
+DIGITS = np.frombuffer(b"0123456789abcdef", np.uint8)
+
+
+def _spaced(values: Words, width: int) -> NDArray[np.uint8]:
+    """Return a row of characters for each value: a space, and ``width`` hexadecimal digits."""
+    text = np.full((values.size, width + 1), ord(" "), np.uint8)
+    for place in range(width):
+        text[:, width - place] = DIGITS[(values >> np.uint64(4 * place)) & np.uint64(15)]
+    return text
 
 
 STRUCT = f"""\
