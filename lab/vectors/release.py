@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import json
 import lzma
 import os
 import subprocess
 import tarfile
 from collections.abc import Collection, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from pathlib import Path
 
@@ -30,8 +28,6 @@ WIDE = 16
 document has them: they are 20 times the size, and their tables differ in a few lines."""
 DICTIONARY = 1 << 26
 """Bytes in which a packer looks for what it has seen: tables of one pair lie side by side."""
-PART = 1 << 26
-"""Bytes of the archive that are a stream of the packed file."""
 
 
 def released_cases() -> list[Case]:
@@ -81,27 +77,17 @@ def _commit() -> str:
 
 
 def pack(folder: Path, packed: Path) -> None:
-    """Pack a folder without times, owners or an order of the disk; similar files lie together.
-
-    An xz file is any number of streams. These have a fixed size, so that several threads pack, and
-    the bytes do not depend on how many.
-    """
-    content = io.BytesIO()
-    with tarfile.open(fileobj=content, mode="w", format=tarfile.USTAR_FORMAT) as archive:
+    """Pack a folder without times, owners or an order of the disk; similar files lie together."""
+    filters = [{"id": lzma.FILTER_LZMA2, "preset": 6, "dict_size": DICTIONARY}]
+    with (
+        lzma.open(packed, "wb", filters=filters) as stream,
+        tarfile.open(fileobj=stream, mode="w", format=tarfile.USTAR_FORMAT) as archive,
+    ):
         for path in _side_by_side(folder):
             entry = tarfile.TarInfo(f"{folder.name}/{path.relative_to(folder).as_posix()}")
             entry.size = path.stat().st_size
-            with path.open("rb") as file:
-                archive.addfile(entry, file)
-    whole = content.getbuffer()
-    parts = (whole[begin : begin + PART] for begin in range(0, len(whole), PART))
-    with packed.open("wb") as stream, ThreadPoolExecutor(os.cpu_count()) as threads:
-        stream.writelines(threads.map(_packed, parts))
-
-
-def _packed(part: memoryview) -> bytes:
-    filters = [{"id": lzma.FILTER_LZMA2, "preset": 6, "dict_size": DICTIONARY}]
-    return lzma.compress(part, filters=filters)
+            with path.open("rb") as content:
+                archive.addfile(entry, content)
 
 
 def _side_by_side(folder: Path) -> Iterator[Path]:
