@@ -187,6 +187,8 @@ BUILTINS: dict[str, Builtin] = {
     "auto_round": _block_library("auto_round", "AutoRound"),
     "mlx": _block_library("mlx", "Mlx"),
     "numba": _in_folder("numba", "Numba"),
+    "ncnn": _in_folder("ncnn", "Ncnn"),
+    "mnn": _in_folder("mnn", "Mnn", "MNN"),
     "cinn": Builtin(f"{ADAPTERS}.cinn", "Cinn", "paddle"),
     "pypto": Builtin(f"{ADAPTERS}.pypto", "Pypto", "pypto"),
 }

@@ -35,7 +35,7 @@ from tests.adapters.common import (
     patterns_of,
     quietly,
 )
-from tests.adapters.contract_values import KNOWN, KnownValues
+from tests.adapters.contract_values import KNOWN, MORE_KNOWN, KnownValues
 
 FOLDERS = {name: builtin for name, builtin in BUILTINS.items() if builtin.has_folder}
 MOST_LINES = 120
@@ -75,7 +75,7 @@ def folder(builtin: Builtin) -> Path:
 
 def castable(oracle: Any) -> Iterator[KnownValues]:
     """Yield the answers by hand of casts that the adapter does not decline."""
-    for row in KNOWN:
+    for row in (*KNOWN, *MORE_KNOWN):
         with contextlib.suppress(Unsupported):
             oracle.road(onnx_case(row.source, row.target))
             yield row
