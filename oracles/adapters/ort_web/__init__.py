@@ -6,8 +6,6 @@ from typing import ClassVar
 
 from oracles.adapters.ort_node import OrtNode
 
-VARIANTS: tuple[str, ...] = ()
-
 
 class OrtWeb(OrtNode):
     """Casts by onnxruntime's WebAssembly with one thread, as a browser runs it."""
