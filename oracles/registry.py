@@ -108,6 +108,8 @@ class Builtin:
     """Whether a night runs it unasked; any other backend must be named."""
     has_folder: bool = False
     """Whether its module is a folder, in which its requirements and its ledger lie, too."""
+    npm: str | None = None
+    """The npm package that it drives in Node.js."""
 
     @property
     def variants(self) -> tuple[str, ...]:
@@ -147,10 +149,12 @@ def _block_library(name: str, attribute: str) -> Builtin:
     return Builtin(f"{ADAPTERS}.{name}", attribute, name, extra, in_nights=False)
 
 
-def _in_folder(name: str, attribute: str, package: str | None = None) -> Builtin:
+def _in_folder(
+    name: str, attribute: str, package: str | None = None, npm: str | None = None
+) -> Builtin:
     """Return a backend whose adapter, requirements and ledger are the folder ``adapters/NAME``."""
     module = f"{ADAPTERS}.{name}"
-    return Builtin(module, attribute, package or name, in_nights=False, has_folder=True)
+    return Builtin(module, attribute, package or name, in_nights=False, has_folder=True, npm=npm)
 
 
 BUILTINS: dict[str, Builtin] = {
@@ -187,6 +191,11 @@ BUILTINS: dict[str, Builtin] = {
     "auto_round": _block_library("auto_round", "AutoRound"),
     "mlx": _block_library("mlx", "Mlx"),
     "numba": _in_folder("numba", "Numba"),
+    "ncnn": _in_folder("ncnn", "Ncnn"),
+    "mnn": _in_folder("mnn", "Mnn", "MNN"),
+    "dpnp": _in_folder("dpnp", "Dpnp"),
+    "ort_node": _in_folder("ort_node", "OrtNode", "onnx", npm="onnxruntime-node"),
+    "ort_web": _in_folder("ort_web", "OrtWeb", "onnx", npm="onnxruntime-web"),
     "cinn": Builtin(f"{ADAPTERS}.cinn", "Cinn", "paddle"),
     "pypto": Builtin(f"{ADAPTERS}.pypto", "Pypto", "pypto"),
 }
@@ -494,6 +503,8 @@ def installed_version(name: str) -> str:
     if name not in BUILTINS:
         distribution = third_party()[name].dist
         return distribution.version if distribution is not None else ""
+    if (npm := BUILTINS[name].npm) is not None:
+        return _npm_version(npm)
     package = BUILTINS[name].package
     if package is None:
         return "" if BUILTINS[name].executable else VERSION
@@ -538,4 +549,12 @@ def third_party() -> dict[str, EntryPoint]:
 def _is_installed(builtin: Builtin) -> bool:
     if builtin.executable is not None:
         return shutil.which(builtin.executable) is not None
+    if builtin.npm is not None and not _npm_version(builtin.npm):
+        return False
     return builtin.package is None or _is_importable(builtin.package)
+
+
+def _npm_version(name: str) -> str:
+    from oracles.npm_packages import npm_version  # Most commands ask for none.
+
+    return npm_version(name)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 import struct
-import subprocess
-import weakref
 from collections.abc import Mapping
-from threading import Lock
 
 import numpy as np
 
+from oracles.adapters.node_process import NodeProcess, node_says
 from oracles.adapters.refusals import require_variant
 from oracles.adapters.script_text import bits_statement
 from oracles.adapters.wasm_modules import (
@@ -23,7 +20,7 @@ from oracles.adapters.wasm_modules import (
     cast_operation,
     copy_operation,
 )
-from oracles.protocol import Bits, Bound, NotInstalled, Swept, Unsupported
+from oracles.protocol import Bits, Bound, Swept, Unsupported
 from specs.cases import Case
 from specs.formats import format_named
 
@@ -34,8 +31,6 @@ FLAGS: Mapping[str, tuple[str, ...]] = {
 """The flags that restrict V8 to one of its two compilers; without them it begins with Liftoff."""
 VARIANTS: tuple[str, ...] = tuple(FLAGS)
 PROFILES = (FULL,)
-
-ADVICE = "node is missing: install Node.js (apt-get install nodejs) and have `node` on the PATH"
 
 HEADER = struct.Struct("<6I")
 """The header of a request: six numbers.
@@ -111,15 +106,10 @@ class Node:
     claims: tuple[str, ...] = ("wasm-convert", "wasm-reinterpret")
 
     def __init__(self, variant: str | None = None) -> None:
-        node = shutil.which("node")
-        if node is None:
-            raise NotInstalled(ADVICE)
+        self.version = node_says("process.versions.node + '+v8.' + process.versions.v8")
         require_variant(self.name, variant, VARIANTS)
         self._flags = FLAGS[variant] if variant else ()
-        versions = ["-p", "process.versions.node + '+v8.' + process.versions.v8"]
-        done = subprocess.run([node, *versions], capture_output=True, text=True, check=True)
-        self.version = done.stdout.strip()
-        self._process = Process([node, *self._flags, "-e", RUNNER])
+        self._process = ModuleProcess([*self._flags, "-e", RUNNER])
 
     def cast(self, case: Case, bits: Bits) -> Bits:
         """Return ``bits`` cast by one instruction; raise TrapError if it traps on an input.
@@ -213,18 +203,8 @@ class Node:
         )
 
 
-class Process:
+class ModuleProcess(NodeProcess):
     """A process of Node.js that runs modules on request; a lock admits one thread at a time."""
-
-    def __init__(self, command: list[str]) -> None:
-        self._lock = Lock()
-        self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
-        )
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._requests, self._replies = self._process.stdin, self._process.stdout
-        weakref.finalize(self, _end, self._process)
 
     def convert(
         self, operation: Conversion, answers: Bits, inputs: Bits | None = None, first: int = 0
@@ -232,7 +212,7 @@ class Process:
         """Write the answers to ``inputs``, or to the patterns from ``first`` on, into ``answers``.
 
         If ``inputs`` is None, the module generates as many patterns as ``answers`` has elements.
-        Raises TrapError if the module traps, and RuntimeError or BrokenPipeError if node has ended.
+        Raises TrapError if the module traps, and RuntimeError if node has ended.
         """
         if not answers.size:
             return
@@ -240,37 +220,11 @@ class Process:
         begin = answers_begin(operation, 0 if inputs is None else answers.size)
         size = 0 if inputs is None else inputs.nbytes
         header = HEADER.pack(len(code), size, answers.nbytes, begin, answers.size, first)
-        with self._lock:
-            self._send(memoryview(header + code))
+        with self.lock:
+            self.send(memoryview(header + code))
             if inputs is not None:
-                self._send(inputs.view(np.uint8).data)
-            head = bytearray(REPLY.size)
-            self._receive(memoryview(head))
-            trapped, length = REPLY.unpack(head)
+                self.send(inputs.view(np.uint8).data)
+            trapped, length = REPLY.unpack(self.received(REPLY.size))
             if trapped:
-                reason = bytearray(length)
-                self._receive(memoryview(reason))
-                raise TrapError(reason.decode())
-            self._receive(answers.view(np.uint8).data)
-
-    def _send(self, left: memoryview) -> None:
-        while left:
-            try:
-                left = left[self._requests.write(left) :]
-            except BrokenPipeError:
-                raise self._ended() from None
-
-    def _receive(self, left: memoryview) -> None:
-        while left:
-            if not (count := self._replies.readinto(left)):  # type: ignore[attr-defined]
-                raise self._ended()
-            left = left[count:]
-
-    def _ended(self) -> RuntimeError:
-        return RuntimeError(f"node ended: exit status {self._process.wait()}")
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    process.kill()
-    with process:
-        pass  # closes the pipes and waits
+                raise TrapError(self.received(length).decode())
+            self.receive(answers.view(np.uint8).data)

@@ -137,7 +137,9 @@ def assert_prints_the_answers(oracle: Any, case: Case, patterns: list[Any]) -> N
     script = oracle.reproduce(case, bits)
     expected = list(zip(patterns, patterns_of(oracle.cast(case, bits)), strict=True))
     printed = [
-        tuple(parse_printed(side) for side in line.split(" -> ")) for line in run_script(script)
+        tuple(parse_printed(side) for side in line.split(" -> "))
+        for line in run_script(script)
+        if " -> " in line  # some frameworks print a line when they are imported
     ]
     assert printed == expected
     assert "castigate" not in script

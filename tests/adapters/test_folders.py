@@ -19,7 +19,14 @@ import pytest
 
 from oracles.claims import parse_claim
 from oracles.protocol import NotInstalled, Unsupported, WithBind
-from oracles.registry import BUILTINS, Backend, Builtin, requirements_in
+from oracles.registry import (
+    BUILTINS,
+    Backend,
+    Builtin,
+    installed,
+    installed_version,
+    requirements_in,
+)
 from oracles.smoke_check import smoke
 from reports.ledger import folder_of
 from reports.ledger.ledger_file import read_ledger
@@ -35,7 +42,7 @@ from tests.adapters.common import (
     patterns_of,
     quietly,
 )
-from tests.adapters.contract_values import KNOWN, KnownValues
+from tests.adapters.contract_values import KNOWN, MORE_KNOWN, KnownValues
 
 FOLDERS = {name: builtin for name, builtin in BUILTINS.items() if builtin.has_folder}
 MOST_LINES = 120
@@ -75,7 +82,7 @@ def folder(builtin: Builtin) -> Path:
 
 def castable(oracle: Any) -> Iterator[KnownValues]:
     """Yield the answers by hand of casts that the adapter does not decline."""
-    for row in KNOWN:
+    for row in (*KNOWN, *MORE_KNOWN):
         with contextlib.suppress(Unsupported):
             oracle.road(onnx_case(row.source, row.target))
             yield row
@@ -98,6 +105,30 @@ def test_a_missing_package_names_what_to_install(
         wanted = re.escape(" ".join(f"'{each}'" for each in FOLDERS[name].requirements))
         with pytest.raises(NotInstalled, match=f"pip install {wanted}$"):
             adapter_of(name)()
+
+
+@pytest.mark.parametrize("name", [name for name, each in FOLDERS.items() if each.npm])
+def test_a_package_of_npm_is_found_where_node_finds_it(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip(FOLDERS[name].package or "")
+    npm = FOLDERS[name].npm or ""
+    below = tmp_path / "below"
+    below.mkdir()
+    monkeypatch.chdir(below)
+    monkeypatch.delenv("NODE_PATH", raising=False)
+    with pytest.raises(NotInstalled, match=f"^{npm} is missing: npm install {npm}$"):
+        adapter_of(name)()
+    assert name not in installed()
+    package = tmp_path / "node_modules" / npm
+    package.mkdir(parents=True)
+    (package / "package.json").write_text('{"version": "1.2.3"}')
+    assert name in installed()
+    assert installed_version(name) == "1.2.3"
+    monkeypatch.chdir("/")
+    assert installed_version(name) == ""
+    monkeypatch.setenv("NODE_PATH", str(package.parent))
+    assert installed_version(name) == "1.2.3"
 
 
 def test_ledgers_lie_in_the_folder_and_can_be_read(name: str) -> None:
