@@ -6,7 +6,7 @@ them give the same results, which screens and pages then show once.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from oracles.registry import framework_of
@@ -85,6 +85,15 @@ def same_findings(findings: Findings, backend: str, other: str) -> bool:
     """Return whether two backends have the same findings, in the same order."""
     some, others = (map(finding_key, findings.get(each, ())) for each in (backend, other))
     return [*some] == [*others]
+
+
+def alike_roads(told: Mapping[str, Hashable]) -> Iterator[tuple[str, ...]]:
+    """Yield the backends of a mapping by framework, those with equal values together."""
+    for group in road_groups(told):
+        found: dict[Hashable, list[str]] = {}
+        for each in group.backends:
+            found.setdefault(told[each], []).append(each)
+        yield from map(tuple, found.values())
 
 
 def together(backends: Iterable[str], every: Iterable[str], most: int = MOST_NAMES) -> str:
