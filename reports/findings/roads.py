@@ -6,15 +6,31 @@ them give the same results, which screens and pages then show once.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from oracles.registry import framework_of
+from oracles.registry import is_program
 from reports.findings.cells import Cell, CellKey
 from reports.findings.finding import Finding, Findings
 
 MOST_NAMES = 6
 """The most backends that a line names."""
+
+
+def backend_and_road(name: str) -> tuple[str, str]:
+    """Split a backend's name into the framework and the variant, which is empty for the usual one.
+
+    A program, and a class of a module or a file, has no variant.
+
+    >>> backend_and_road("torch:compile")
+    ('torch', 'compile')
+    >>> backend_and_road("vendor.py:Vendor")
+    ('vendor.py:Vendor', '')
+    """
+    framework, _, variant = name.partition(":")
+    is_plain = re.fullmatch(r"[\w-]+", framework) and not is_program(name)
+    return (framework, variant) if is_plain else (name, "")
 
 
 @dataclass(frozen=True)
@@ -42,7 +58,7 @@ def road_groups(backends: Iterable[str]) -> list[RoadGroup]:
     """
     found: dict[str, list[str]] = {}
     for each in backends:
-        found.setdefault(framework_of(each), []).append(each)
+        found.setdefault(backend_and_road(each)[0], []).append(each)
     return [_group(framework, names) for framework, names in found.items()]
 
 

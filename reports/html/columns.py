@@ -28,6 +28,7 @@ class Column:
     is_folded: bool
     folds: tuple[str, ...]
 
+
 def columns(report: Report) -> list[Column]:
     """Return the columns of a report's backends, framework by framework."""
     versions = {each.name: each.version for each in report.record.backends}

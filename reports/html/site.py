@@ -126,11 +126,13 @@ def _pages(report: Report, added: Sequence[Page]) -> Iterator[tuple[str, str]]:
     of_modes = list(mode_pages(report))
     present = {documents()[document].entry.operation for document, _ in report.cases}
     of_pairs = [each for each in operations() if each in present and not of_family(each, "page")]
+    in_tables = columns(report)
     environment.globals |= {
         "report": report,
-        "columns": (shown := columns(report)),
-        "column_of": {each.backend: each for each in shown},
-        "is_wide": len(shown) > WIDE,
+        "columns": in_tables,
+        "column_of": {each.backend: each for each in in_tables},
+        "road_groups": report.road_groups,
+        "is_wide": len(in_tables) > WIDE,
         "most_findings": MOST_FINDINGS,
         "percentage": percentage,
         "verdicts": VERDICTS,
