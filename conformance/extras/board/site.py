@@ -104,8 +104,8 @@ def _by_framework(columns: Iterable[Column]) -> Iterator[Column]:
 
 
 def _answers_alike(road: Column, plain: Column) -> bool:
-    """Return whether a road gave all answers of its plain backend, and nothing limits its row."""
-    return not road.notes and not road.is_stale and _answers(road) == _answers(plain)
+    """Return whether a road gave all answers of its plain backend, and its row has no other notes."""
+    return (road.notes, _answers(road)) == (plain.notes, _answers(plain))
 
 
 def _column(row: BoardRow, today: date) -> Column:

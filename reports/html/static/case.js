@@ -96,7 +96,8 @@ castigate.follow(document.getElementById("case"), async (id, element) => {
   // A road that does as the plain backend of its framework is shown with it.
   function groupCells() {
     const grouped = new Map();
-    for (const cell of cells) {
+    const inOrder = [...cells].sort((cell, other) => found.order.indexOf(cell.backend) - found.order.indexOf(other.backend));
+    for (const cell of inOrder) {
       const { plain } = found.backends[cell.backend];
       const shown = castigate.differs(one, cell.backend) ? cell.backend : plain;
       const key = JSON.stringify([shown, cell.history, cell.changes]);

@@ -52,17 +52,15 @@
     return Object.assign(make("td", {}, link), { pair, some, ...kept });
   }
 
-  function verdictsField(pair, some) {
-    const verdicts = backends.map((backend) => worst(some, backend));
-    const words = backends.filter((backend) => verdicts[backend])
-      .map((backend) => `${found.backends[backend].name} ${verdicts[backend].name}`);
-    const signs = verdicts.map((verdict) => [`v-${verdict ? verdict.name : "absent"}`, verdict ? verdict.sign : ""]);
-    return field(pair, some, [signs, words.join(", ")], { verdicts: new Map(backends.map((backend, at) => [backend, verdicts[at]])) });
+  function verdictsField(pair, some, verdicts) {
+    const words = [...verdicts].filter(([, verdict]) => verdict)
+      .map(([backend, verdict]) => `${found.backends[backend].name} ${verdict.name}`);
+    const signs = [...verdicts.values()].map((verdict) => [`v-${verdict ? verdict.name : "absent"}`, verdict ? verdict.sign : ""]);
+    return field(pair, some, [signs, words.join(", ")], { verdicts });
   }
 
   // Of many backends, a field has how many have each verdict.
-  function countsField(pair, some) {
-    const verdicts = new Map(backends.map((backend) => [backend, worst(some, backend)]));
+  function countsField(pair, some, verdicts) {
     const counts = severity.map((name) => [name, [...verdicts.values()].filter((each) => each && each.name === name).length])
       .filter(([, count]) => count);
     const signs = counts.map(([name, count]) => [`v-${name}`, `${found.verdicts.find((each) => each.name === name).sign} ${count}`]);
@@ -151,7 +149,8 @@
     const sources = names.filter((name) => wanted.some((one) => one.source === name));
     const targets = names.filter((name) => wanted.some((one) => one.target === name));
     const usualField = showOrder(state);
-    const fieldOf = (pair) => (isPort ? stepField(pair, byPair.get(pair), ports) : usualField(pair, byPair.get(pair)));
+    const verdictsOf = (some) => new Map(backends.map((backend) => [backend, worst(some, backend)]));
+    const fieldOf = (pair, some = byPair.get(pair)) => (isPort ? stepField(pair, some, ports) : usualField(pair, some, verdictsOf(some)));
     const matrix = make("table", { class: "matrix uses" },
       make("thead", {}, make("tr", {}, make("td"), targets.map((name) => make("th", { scope: "col" }, make("span", {}, name))))),
       make("tbody", {}, sources.map((source) => make("tr", {}, make("th", { scope: "row" }, source),
