@@ -104,7 +104,7 @@ def _by_framework(columns: Iterable[Column]) -> Iterator[Column]:
 
 
 def _answers_alike(road: Column, plain: Column) -> bool:
-    """Return whether a road gave all answers of its plain backend, and its row has no other notes."""
+    """Return whether a road gave all answers of its plain backend, and has the same notes."""
     return (road.notes, _answers(road)) == (plain.notes, _answers(plain))
 
 
