@@ -130,7 +130,6 @@ def _pages(report: Report, added: Sequence[Page]) -> Iterator[tuple[str, str]]:
     environment.globals |= {
         "report": report,
         "columns": in_tables,
-        "column_of": {each.backend: each for each in in_tables},
         "road_groups": report.road_groups,
         "is_wide": len(in_tables) > WIDE,
         "most_findings": MOST_FINDINGS,

@@ -56,9 +56,10 @@
   function shownTogether(some) {
     const grouped = new Map();
     for (const backend of found.order) {
+      const verdicts = some.map((one) => one.version.verdicts[backend][one.index]).join("");
       const isAlike = !some.some((one) => castigate.differs(one, backend));
-      const verdicts = () => some.map((one) => one.version.verdicts[backend][one.index]).join("");
-      const key = found.isWide ? verdicts() : isAlike ? found.backends[backend].plain : backend;
+      const alone = isAlike ? found.backends[backend].plain : backend;
+      const key = found.isWide ? verdicts : alone;
       grouped.set(key, [...(grouped.get(key) || []), backend]);
     }
     return [...grouped.values()];

@@ -49,7 +49,7 @@ const castigate = (() => {
       }
     }
     found.order = found.frameworks.flatMap(({ backends }) => backends);
-    found.isWide = document.body.classList.contains("wide");
+    found.isWide = document.body.classList.contains("many");
   }
 
   // Whether a road's result in a case is not that of the plain backend of its framework.
