@@ -131,7 +131,7 @@ def test_roads_that_answer_alike_are_folded_until_a_key_shows_them(reader: Reade
 
 def test_a_road_shows_only_where_it_differs(reader: Reader) -> None:
     page = reader.open("index.html")
-    page.select_option("#backends select[name=backend]", '["gcc:x87"]')
+    page.select_option("#backend-filters select[name=backend]", '["gcc:x87"]')
     assert heads(page) == ["gcc:x87 1.2"]
     rows = page.locator("table.overview tbody tr:visible")
     cells = {
@@ -146,16 +146,16 @@ def test_the_front_page_is_filtered_by_framework_document_and_verdict(reader: Re
     page = reader.open("index.html")
     choose = page.select_option
     label = "torch on all roads"
-    choose("#backends select[name=backend]", label=label)
+    choose("#backend-filters select[name=backend]", label=label)
     assert len(heads(page)) == 6
     named = page.locator("section.found:visible h3").all_inner_texts()
     assert [each.split()[0] for each in named] == ["torch", "torch:compile"]
-    choose("#backends select[name=document]", "pypto-cast")
+    choose("#backend-filters select[name=document]", "pypto-cast")
     rows = page.locator("table.overview tbody tr:visible")
     assert [each.split()[0] for each in rows.locator("th").all_inner_texts()] == ["pypto-cast"]
-    choose("#backends select[name=document]", "")
-    choose("#backends select[name=backend]", "")
-    choose("#backends select[name=verdict]", "violates")
+    choose("#backend-filters select[name=document]", "")
+    choose("#backend-filters select[name=backend]", "")
+    choose("#backend-filters select[name=verdict]", "violates")
     assert [each.split()[0] for each in heads(page)] == ["torch", "torch:compile", "gcc:x87"]
 
 
@@ -168,7 +168,7 @@ def test_the_front_page_shows_its_content_and_unfolds_without_scripts(
     assert len(heads(page)) == SHOWN
     page.check("#show-folded")
     assert len(heads(page)) == len(NAMES)
-    assert page.locator("#backends select:visible").count() == 0
+    assert page.locator("#backend-filters select:visible").count() == 0
     one.context.close()
     assert one.wrong == []
 
@@ -255,7 +255,7 @@ def test_the_board_folds_roads_too_and_is_accessible(
         "[document.documentElement.scrollWidth, document.documentElement.clientWidth]"
     )
     assert wide <= window
-    page.select_option("#backends select[name=backend]", label="gcc on all roads")
+    page.select_option("#backend-filters select[name=backend]", label="gcc on all roads")
     shown = page.locator("table.board thead [data-row]:visible").all_inner_texts()
     assert [each.split("1.2")[0].split() for each in shown] == [
         *(["gcc"], ["gcc", ":f16c"], ["gcc", ":x87"], ["gcc", ":avx512"]),

@@ -2,7 +2,7 @@
 
 // The form that filters a page by backend, document and verdict: columns and rows of tables, and sections.
 (() => {
-  const form = document.getElementById("backends");
+  const form = document.getElementById("backend-filters");
   if (!form) return;
   for (const label of form.querySelectorAll("label[hidden]")) label.hidden = false;
   const names = (element) => JSON.parse(element.dataset.backends);
