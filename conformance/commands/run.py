@@ -36,6 +36,7 @@ from oracles.registry import available_backends
 from reports.findings.finding import Findings
 from reports.findings.left_open import left_open
 from reports.findings.read_findings import read_findings
+from reports.findings.roads import alike_roads
 from reports.ledger import has_ledger
 from reports.outputs.totals import ROWS, Totals, findings_screens, last_screen, wrapped
 from reports.run_store.record import RunRecord, Selection, Shard, current_time
@@ -209,8 +210,9 @@ def _print_and_exit(record: RunRecord, folder: str, finished: Finished, verbose:
         print_screen(lines, totals, verbose)
     for line in since_ledgers:
         typer.echo(line)
-    for backend, told in opened.items():
-        for line in wrapped(f"{backend}: {told}" if len(versions) > 1 else told):
+    for backends in alike_roads(opened):
+        told = opened[backends[0]]
+        for line in wrapped(f"{', '.join(backends)}: {told}" if len(versions) > 1 else told):
             typer.echo(line)
     typer.echo(f"{folder}: {totals.inputs:,} inputs")
     if record.shard is None:

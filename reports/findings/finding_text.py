@@ -11,6 +11,7 @@ from reports.case_patterns import is_chain_check
 from reports.counterexample.drawing import datum_with_value, quoted
 from reports.findings.cells import Cell
 from reports.findings.finding import UNEXPLAINED, ExplainedCase, Finding, FindingKind, Findings
+from reports.findings.roads import together
 from reports.problem_words import words
 from reports.problems import (
     BrokenPromise,
@@ -97,7 +98,7 @@ def finding_lines(findings: Findings, finding: Finding) -> Iterator[str]:
     yield f"  {finding.kind}: {finding.says}"
     yield f"    {finding.name}: {extent_words(finding)}"
     if shared := find_sharing(findings, finding):
-        yield f"    also in {', '.join(shared)}"
+        yield f"    also in {together(shared, findings)}"
     if finding.upstream:
         yield f"    reported as {finding.upstream}"
     if finding.intended:

@@ -34,6 +34,7 @@ from reports.findings.read_findings import (
     read_verdicts,
     stored_ids,
 )
+from reports.findings.roads import RoadGroup, differing_cases, road_groups
 from reports.findings.verdict_signs import NO_VERDICT
 from reports.judgement import FAILING, VERDICT_DIGITS
 from reports.ledger.version_spans import public_version
@@ -97,6 +98,16 @@ class Report:
     def backends(self) -> list[str]:
         """The names of the last run's backends, in the order of its record."""
         return [backend.name for backend in self.record.backends]
+
+    @cached_property
+    def road_groups(self) -> list[RoadGroup]:
+        """The backends of the last run by framework."""
+        return road_groups(self.backends)
+
+    @cached_property
+    def differing_cases(self) -> dict[str, frozenset[str]]:
+        """By road, the cases in which its result is not that of its framework's plain backend."""
+        return differing_cases(self.cells, self.road_groups)
 
     @cached_property
     def cases(self) -> dict[Version, list[Cell]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,10 +16,13 @@ from reports.findings.finding_text import extent_words, find_sharing, mode_or_pa
 from reports.findings.intervals import number_line
 from reports.findings.issue_text import script_or_command
 from reports.findings.report import Report
+from reports.findings.roads import RoadGroup, finding_key, same_findings, together
 from specs.formats import Format, format_named
 
 SIGNS = dict(zip(KINDS, "✕‡∅!†≠+", strict=True))
 """The sign of each kind of finding, so that no page depends on color alone."""
+MOST_FINDINGS = 5
+"""The most findings of a backend that a wide front page shows at first."""
 MOST_ROWS = 40
 """The most rows of a finding's table of pairs that are shown at first; others are collapsed."""
 
@@ -33,7 +36,7 @@ def finding_page(finding: Finding) -> str:
 class FindingLine:
     """A finding on the front page: its page's file, its extent in words, and how it changed.
 
-    ``changes`` are the kinds of changes that name it. ``shared`` lists the other backends with the
+    ``changes`` are the kinds of changes that name it. ``shared`` names the other backends with the
     same finding.
     """
 
@@ -41,33 +44,62 @@ class FindingLine:
     page: str
     extent: str
     changes: list[ChangeKind]
-    shared: list[str]
+    shared: str
 
 
 @dataclass(frozen=True)
 class BackendFindings:
     """A backend on the front page: its findings, how many of each kind, and how they changed.
 
-    ``cases`` counts its judged cases. ``failing`` counts the cases and checks with a finding.
-    ``changes`` counts the cases that changed, by kind.
+    ``alike`` are other roads of its framework with the same findings. ``lines`` are its findings,
+    but for those of ``plain``, of which it has ``common`` as well; ``plain`` is empty unless the
+    backend is a road. ``cases`` counts its judged cases. ``failing`` counts the cases and checks
+    with a finding. ``changes`` counts the cases that changed, by kind.
     """
 
     name: str
     version: str
+    alike: tuple[str, ...]
+    plain: str
+    common: int
     cases: int
     failing: int
     kinds: Counter[str]
     changes: Counter[str]
     lines: list[FindingLine]
 
+    @property
+    def backends(self) -> tuple[str, ...]:
+        """The backends with these findings."""
+        return self.name, *self.alike
+
 
 def backend_findings(report: Report) -> list[BackendFindings]:
-    """Return the findings of every backend, the backends with most findings first."""
-    found = [_backend(report, each.name, each.version) for each in report.record.backends]
-    return sorted(found, key=lambda each: -len(each.lines))
+    """Return the findings of every backend, the frameworks with most findings first."""
+    found = [[*_framework(report, each)] for each in report.road_groups]
+    found.sort(key=lambda some: -some[0].kinds.total())
+    return [each for some in found for each in some]
 
 
-def _backend(report: Report, name: str, version: str) -> BackendFindings:
+def _framework(report: Report, group: RoadGroup) -> Iterator[BackendFindings]:
+    """Yield the findings of a framework's plain backend, and of the roads with other findings."""
+    of_plain = report.findings.get(group.plain, ())
+    unlike = [each for each in group.roads if not same_findings(report.findings, each, group.plain)]
+    alike = tuple(each for each in group.roads if each not in unlike)
+    yield _backend(report, group.plain, of_plain, alike)
+    known = {*map(finding_key, of_plain)}
+    for road in unlike:
+        own = [each for each in report.findings.get(road, ()) if finding_key(each) not in known]
+        yield _backend(report, road, own, plain=group.plain)
+
+
+def _backend(
+    report: Report,
+    name: str,
+    shown: Sequence[Finding],
+    alike: tuple[str, ...] = (),
+    plain: str = "",
+) -> BackendFindings:
     findings = report.findings.get(name, ())
     step = report.step(name)
     lines = [
@@ -76,14 +108,17 @@ def _backend(report: Report, name: str, version: str) -> BackendFindings:
             finding_page(each),
             extent_words(each),
             report.kinds_of_change(each),
-            find_sharing(report.findings, each),
+            together(find_sharing(report.findings, each), report.backends),
         )
-        for each in findings
+        for each in shown
     ]
     judged = [cell for cell in report.cells.values() if cell.backend == name and cell.is_judged]
     return BackendFindings(
         name,
-        version,
+        next(each.version for each in report.record.backends if each.name == name),
+        alike,
+        plain,
+        len(findings) - len(shown),
         len(judged),
         len({case for each in findings for case in each.cases}),
         Counter(each.kind for each in findings),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -98,7 +99,18 @@ def _version_row(report: Report, version: Version) -> dict[str, Any]:
         "title": documents()[name].entry.title,
         "cases": len(report.cases[version]),
         "counts": {backend: report.verdict_counts(version, backend) for backend in report.backends},
+        "as_plain": dict(_roads_as_plain(report, version)),
     }
+
+
+def _roads_as_plain(report: Report, version: Version) -> Iterator[tuple[str, str]]:
+    """Yield roads that differ somewhere, but not in this version, each with the plain backend."""
+    cases = {cell.case for cell in report.cases[version]}
+    for group in report.road_groups:
+        for road in group.roads:
+            differs = report.differing_cases[road]
+            if differs and cases.isdisjoint(differs):
+                yield road, group.plain
 
 
 def _rule_summaries(report: Report) -> list[RuleSummary]:

@@ -35,6 +35,14 @@ def index_data(report: Report) -> dict[str, Any]:
         "backends": [
             {"name": each.name, "version": each.version} for each in report.record.backends
         ],
+        # Of each framework, its name and the indexes of its backends, the plain one first.
+        "frameworks": [
+            {
+                "name": group.framework,
+                "backends": [report.backends.index(each) for each in group.backends],
+            }
+            for group in report.road_groups
+        ],
         "runs": [f"{record.started:%Y-%m-%d %H:%M}" for record in report.records],
         "verdicts": [
             {
@@ -84,6 +92,11 @@ def _version(report: Report, version: Version) -> dict[str, Any]:
         ],
         "verdicts": ["".join(_digits(report, backend, cases)) for backend in report.backends],
         "answers": list(_equal_answers(report, cases)),
+        # Indexes of the cases in which a road does not do as the plain backend of its framework.
+        "differing": [
+            [index for index, cell in enumerate(cases) if cell.case in differing]
+            for differing in (report.differing_cases.get(each, ()) for each in report.backends)
+        ],
         "changes": [dict(_change_kinds(report, backend, cases)) for backend in report.backends],
         "broken": [_cases_by_rule(report, backend, cases) for backend in report.backends],
     }

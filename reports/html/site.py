@@ -16,6 +16,7 @@ from reports.findings.changes import CHANGES
 from reports.findings.report import Report, read_report
 from reports.findings.verdict_signs import CHANGE_SIGNS, KIND_SIGNS, SIGNS_AND_MEANINGS, percentage
 from reports.html.case_details import case_details
+from reports.html.columns import WIDE, columns
 from reports.html.document_page import (
     cited_lines,
     document_page_file,
@@ -23,7 +24,7 @@ from reports.html.document_page import (
     rule_row_file,
     version_link,
 )
-from reports.html.findings import SIGNS, finding_pages
+from reports.html.findings import MOST_FINDINGS, SIGNS, finding_pages
 from reports.html.front_page import front_page
 from reports.html.modes import mode_pages
 from reports.html.navigation import PageLink, navigation
@@ -125,8 +126,13 @@ def _pages(report: Report, added: Sequence[Page]) -> Iterator[tuple[str, str]]:
     of_modes = list(mode_pages(report))
     present = {documents()[document].entry.operation for document, _ in report.cases}
     of_pairs = [each for each in operations() if each in present and not of_family(each, "page")]
+    in_tables = columns(report)
     environment.globals |= {
         "report": report,
+        "columns": in_tables,
+        "road_groups": report.road_groups,
+        "is_wide": len(in_tables) > WIDE,
+        "most_findings": MOST_FINDINGS,
         "percentage": percentage,
         "verdicts": VERDICTS,
         "explained_verdicts": _present_verdicts(report),

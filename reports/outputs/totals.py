@@ -16,6 +16,7 @@ from typing import Any
 from reports.case_patterns import kind_of_check
 from reports.findings.finding import Findings
 from reports.findings.finding_text import counted, finding_lines, findings_heading
+from reports.findings.roads import alike_roads, finding_key
 from reports.judgement import FAILING, IN_TURN, NOT_RUN, VERDICTS, Judgement
 from reports.outputs.table import in_columns
 from reports.problems import wrong_inputs
@@ -123,14 +124,18 @@ class Totals:
     def lines(self) -> Iterator[str]:
         """Yield a line per backend with how many of its cases and checks have each verdict.
 
-        If cases were left to other seeds, a last line says so.
+        Roads of a framework with the same counts share a line. If cases were left to other seeds, a
+        last line says so.
         """
         counts: dict[str, Counter[str]] = {}
         for (backend, *_), row in [*self.verdicts.items(), *self.pairs.verdicts.items()]:
             counts.setdefault(backend, Counter()).update(row)
-        for backend, row in sorted(counts.items()):
-            words = ", ".join(f"{row[each]:,} {each}" for each in VERDICTS if row[each])
-            yield f"{backend}: {words}"
+        words = {
+            backend: ", ".join(f"{row[each]:,} {each}" for each in VERDICTS if row[each])
+            for backend, row in sorted(counts.items())
+        }
+        for backends in alike_roads(words):
+            yield f"{', '.join(backends)}: {words[backends[0]]}"
         if self.has_turns:
             yield LEFT_TO_OTHERS
 
@@ -208,10 +213,16 @@ def last_screen(backends: Sequence[BackendScreen], rows: int | None = ROWS) -> l
 
 
 def findings_screens(findings: Findings, versions: Mapping[str, str]) -> Iterator[BackendScreen]:
-    """Yield a screen for each backend in ``findings``; ``versions`` are the backends' versions."""
-    for backend, found in findings.items():
-        lines = [list(finding_lines(findings, each)) for each in found]
-        yield BackendScreen(findings_heading(backend, versions[backend], found), lines)
+    """Yield a screen for each backend in ``findings``; ``versions`` are the backends' versions.
+
+    Roads of a framework with the same findings share one.
+    """
+    keys = {name: (versions[name], *map(finding_key, found)) for name, found in findings.items()}
+    for first, *alike in alike_roads(keys):
+        others = {name: found for name, found in findings.items() if name not in alike}
+        lines = [list(finding_lines(others, each)) for each in findings[first]]
+        names = ", ".join([first, *alike])
+        yield BackendScreen(findings_heading(names, versions[first], findings[first]), lines)
 
 
 def wrapped(line: str) -> list[str]:

@@ -24,12 +24,12 @@ from conformance.extras.board.rows import (
     CellName,
     FailedAttempt,
     GoodRun,
-    backend_and_road,
 )
 from oracles.registry import framework_of, installed, installed_version
 from reports.behaviors.known_answers import known_answers
 from reports.dtype_order import usual_first
 from reports.findings.finding import UNEXPLAINED, Finding
+from reports.findings.roads import backend_and_road
 from reports.judgement import Verdict
 from reports.ledger.version_spans import public_version, version_order
 from reports.run_store.record import LOCAL_FOLDERS

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,7 +10,6 @@ from typing import NamedTuple
 
 from conformance.extras.board.asked import Candidate, answers_of
 from conformance.extras.board.board_file import AskedAnswer, FailedRun, Reported
-from oracles.registry import is_program
 from reports.findings.cells import Cell, Divergence
 from reports.findings.finding import ExplainedCase, Finding
 from reports.findings.finding_text import share_words
@@ -302,18 +300,3 @@ def _row_findings(findings: Sequence[Finding], shown: Mapping[CellName, str]) ->
             if place not in dict(known):
                 known.append((place, WrongInput.of_finding(finding, share)))
     return RowFindings(tuple(findings), explained)
-
-
-def backend_and_road(name: str) -> tuple[str, str]:
-    """Split a backend's name into the framework and the variant, which is empty for the usual one.
-
-    A program, and a class of a module or a file, has no variant.
-
-    >>> backend_and_road("torch:compile")
-    ('torch', 'compile')
-    >>> backend_and_road("vendor.py:Vendor")
-    ('vendor.py:Vendor', '')
-    """
-    framework, _, variant = name.partition(":")
-    is_plain = re.fullmatch(r"[\w-]+", framework) and not is_program(name)
-    return (framework, variant) if is_plain else (name, "")

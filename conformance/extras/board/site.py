@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,10 @@ from conformance.extras.board.threads import threads_by_pair
 from reports.counterexample.drawing import DatumColumns, allowed_columns, datum_columns
 from reports.dtype_order import usual_first
 from reports.findings.finding_text import counted
+from reports.findings.roads import road_groups
 from reports.findings.verdict_signs import SIGNS_AND_MEANINGS
 from reports.html.case_details import SharedValues
+from reports.html.columns import WIDE
 from reports.html.page_data import data_file
 from reports.html.site import STATIC
 from reports.judgement import BY_SEVERITY, NOT_RUN, VERDICTS
@@ -33,18 +35,26 @@ WORST_FIRST: tuple[str, ...] = (
     *NOT_RUN,
 )
 """The order of the groups of a page: what is wrong, what is right, and what was not asked."""
-BORROWED = ("style.css", "site.js", "drawing.js", "icon.svg")
+BORROWED = ("style.css", "site.js", "columns.js", "drawing.js", "icon.svg")
 """The files of the report that the board uses, too."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """A backend on the first screen: its row, the file of its badge, and what limits the row."""
+    """A backend on the first screen: its row, the file of its badge, and what limits the row.
+
+    A road stands beside the plain backend of its ``framework``, by its short ``name``. If it gave
+    the same answers it is folded: the plain backend ``folds`` it.
+    """
 
     row: BoardRow
     badge: str
     notes: tuple[str, ...]
     is_stale: bool
+    framework: str = ""
+    name: str = ""
+    is_folded: bool = False
+    folds: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
@@ -68,7 +78,7 @@ class BackendLine:
 
 def site_files(rows: Sequence[BoardRow], board: Board, today: date) -> Iterator[tuple[str, bytes]]:
     """Yield the path and the content of each file of the site."""
-    columns = [_column(row, today) for row in rows if row.is_latest]
+    columns = [*_by_framework(_column(row, today) for row in rows if row.is_latest)]
     for name, text in _pages(columns, board, today):
         yield name, plain_text(text).encode()
     yield "board.json", board_bytes(board)
@@ -79,6 +89,23 @@ def site_files(rows: Sequence[BoardRow], board: Board, today: date) -> Iterator[
     yield "data/board.js", data_file("board", _index_data(columns, rows))
     for source in _sources(columns):
         yield f"data/{source}.js", data_file(source, _source_data(columns, source))
+
+
+def _by_framework(columns: Iterable[Column]) -> Iterator[Column]:
+    """Yield columns framework by framework, with what their heads say."""
+    known = {each.key: each for each in columns}
+    for group in road_groups(known):
+        plain = known[group.plain]
+        folded = [each for each in group.roads if _answers_alike(known[each], plain)]
+        yield replace(plain, name=group.plain, folds=tuple(map(group.road_of, folded)))
+        for key in group.roads:
+            name, is_folded = group.road_of(key), key in folded
+            yield replace(known[key], framework=group.framework, name=name, is_folded=is_folded)
+
+
+def _answers_alike(road: Column, plain: Column) -> bool:
+    """Return whether a road gave all answers of its plain backend, and has the same notes."""
+    return (road.notes, _answers(road)) == (plain.notes, _answers(plain))
 
 
 def _column(row: BoardRow, today: date) -> Column:
@@ -112,6 +139,8 @@ def _pages(columns: Sequence[Column], board: Board, today: date) -> Iterator[tup
         "signs_and_meanings": SIGNS_AND_MEANINGS,
         "explained_verdicts": [each for each in VERDICTS if each in shown],
         "columns": columns,
+        "road_groups": road_groups(each.key for each in columns),
+        "is_wide": len(columns) > WIDE,
         "board": board,
         "today": today,
         "old_days": OLD.days,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
+from urllib.parse import urlencode
 
 from conformance.extras.portable.pairs import (
     ABSENT,
@@ -19,6 +20,8 @@ from conformance.extras.portable.pairs import (
 from conformance.extras.portable.questions import rows_by_pair, stored_agreement
 from conformance.extras.portable.survey import Parties
 from reports.dtype_order import usual_first
+from reports.findings.roads import backend_and_road, together
+from reports.html.columns import WIDE
 from reports.html.site import Mark, Page
 from reports.run_store.open_run import CaseRow, RunAnswers
 from reports.run_store.store import RunStore
@@ -39,6 +42,8 @@ SIGNS: Mapping[str, Mark] = {
     ),
 }
 """The sign of each portability of a pair of dtypes, the best first."""
+MOST_MATRICES = 28
+"""With more comparisons than this, a page has matrices only of roads of one framework."""
 CaseRows = Mapping[tuple[str, str], CaseRow]
 
 
@@ -58,11 +63,41 @@ class PortedPair:
 
 @dataclass(frozen=True)
 class Porting:
-    """Two backends, and how portable each pair of dtypes is that at least one of them answers."""
+    """Two backends, and how portable each pair of dtypes is that at least one of them answers.
+
+    ``alike`` are further backends, by the one of the two whose answers they share.
+    """
 
     one: str
     other: str
     pairs: tuple[PortedPair, ...]
+    alike: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def backends(self) -> list[str]:
+        """All backends that are compared."""
+        return [
+            self.one,
+            *self.alike.get(self.one, ()),
+            self.other,
+            *self.alike.get(self.other, ()),
+        ]
+
+    @property
+    def names(self) -> str:
+        """The two in words, with how many others share the answers of each."""
+        counts = [(name, len(self.alike.get(name, ()))) for name in (self.one, self.other)]
+        return " and ".join(f"{name} +{count}" if count else name for name, count in counts)
+
+    @property
+    def casts(self) -> str:
+        """The address of the page of casts that compares the two."""
+        return f"casts.html#{urlencode({'port': self.one, 'into': self.other})}"
+
+    @property
+    def is_of_roads(self) -> bool:
+        """Whether the two are roads of one framework."""
+        return backend_and_road(self.one)[0] == backend_and_road(self.other)[0]
 
     @cached_property
     def counts(self) -> Counter[str]:
@@ -99,20 +134,39 @@ def _in_order(names: set[str]) -> list[str]:
 def portability_page(store: RunStore) -> Page | None:
     """Return a run's page about portability; None if no two backends can be compared."""
     found = portings(store)
-    content = {"portings": found, "signs": SIGNS}
+    drawn = [each for each in found if len(found) <= MOST_MATRICES or each.is_of_roads]
+    every = [each.name for each in store.record.backends]
+    shared = found[0].alike if found else {}
+    alike = [
+        together((name, *others), every, len(every)) for name, others in shared.items() if others
+    ]
+    content = {"portings": found, "drawn": drawn, "alike": alike, "signs": SIGNS}
     return Page("portability", "Portability", __package__, content) if found else None
 
 
 def portings(store: RunStore) -> list[Porting]:
-    """Compare each two backends of a run of which both have stored answers to some pair."""
+    """Compare each two backends of a run of which both have stored answers to some pair.
+
+    Of many backends, those that share all answers are compared as one.
+    """
     held = RunAnswers(store)
-    rows = {each.name: rows_by_pair(held, each.name) for each in store.record.backends}
+    every = {each.name: rows_by_pair(held, each.name) for each in store.record.backends}
+    rows = {name: found for name, found in every.items() if found}
+    alike = _sharing_answers(rows) if len(rows) > WIDE else dict.fromkeys(rows, ())
     comparison = _Comparison(held)
     return [
-        Porting(one, other, tuple(_pairs(comparison, (one, other), rows[one], rows[other])))
-        for one, other in combinations(rows, 2)
-        if rows[one] and rows[other]
+        Porting(one, other, tuple(_pairs(comparison, (one, other), rows[one], rows[other])), alike)
+        for one, other in combinations(alike, 2)
     ]
+
+
+def _sharing_answers(rows: Mapping[str, CaseRows]) -> dict[str, tuple[str, ...]]:
+    """Return the backends with distinct answers, each with the others that share all of them."""
+    found: dict[Hashable, list[str]] = {}
+    for name, by_pair in rows.items():
+        key = frozenset((pair, row.asked, row.answers) for pair, row in by_pair.items())
+        found.setdefault(key, []).append(name)
+    return {first: tuple(others) for first, *others in found.values()}
 
 
 def _pairs(

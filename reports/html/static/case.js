@@ -93,12 +93,25 @@ castigate.follow(document.getElementById("case"), async (id, element) => {
     return section;
   }
 
-  function backend(cell, row) {
+  // A road that does as the plain backend of its framework is shown with it.
+  function groupCells() {
+    const grouped = new Map();
+    const inOrder = [...cells].sort((cell, other) => found.order.indexOf(cell.backend) - found.order.indexOf(other.backend));
+    for (const cell of inOrder) {
+      const { plain } = found.backends[cell.backend];
+      const shown = castigate.differs(one, cell.backend) ? cell.backend : plain;
+      const key = JSON.stringify([shown, cell.history, cell.changes]);
+      grouped.set(key, [...(grouped.get(key) || []), cell]);
+    }
+    return [...grouped.values()];
+  }
+
+  function backend([cell, ...same], row) {
     const { name, version } = found.backends[cell.backend];
     const verdict = castigate.verdict(found, one, cell.backend);
-    const alike = cells.filter((each) => each !== cell && cell.broken.length
+    const alike = cells.filter((each) => each !== cell && !same.includes(each) && cell.broken.length
       && each.broken.join() === cell.broken.join());
-    const names = alike.map((each) => found.backends[each.backend].name).join(", ");
+    const names = castigate.together(found, alike.map((each) => each.backend));
     const rules = cell.broken.map((each) => brokenRule(data.broken[each]));
     const numbers = [];
     if (cell.inputs) {
@@ -109,7 +122,7 @@ castigate.follow(document.getElementById("case"), async (id, element) => {
     }
     const script = data.texts[cell.script];
     return make("section", { class: `backend${cell.broken.length || script ? "" : " brief"}`, "aria-labelledby": `backend-${row}` },
-      make("h3", { id: `backend-${row}` }, castigate.badge(verdict), " ", name, " ", make("small", {}, version)),
+      make("h3", { id: `backend-${row}` }, castigate.badge(verdict), " ", name, " ", make("small", {}, version), castigate.nameWithRoads(found, [cell.backend, ...same.map((each) => each.backend)])[1]),
       make("p", { class: "numbers" }, numbers.join(", "), alike.some((each) => each.backend > cell.backend) ? `; fails in the same way as ${names}` : ""),
       data.texts[cell.message] ? make("p", { class: "message" }, data.texts[cell.message]) : "",
       cell.behaviors.length ? make("div", { class: "behaviors" }, make("h4", {}, "On open inputs"),
@@ -124,5 +137,5 @@ castigate.follow(document.getElementById("case"), async (id, element) => {
       found.runs.length > 1 ? history(cell) : "");
   }
 
-  element.replaceChildren(...[siblings(), rules()].filter(Boolean), ...cells.map(backend));
+  element.replaceChildren(...[siblings(), rules()].filter(Boolean), ...groupCells().map(backend));
 });

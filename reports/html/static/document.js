@@ -11,20 +11,24 @@
   const matrices = document.getElementById("matrices");
   let drawn = { version: null, sections: [] };
 
+  // In the matrix of a road alone, fields in which it does as its framework have no color.
   function cell(one, backend) {
     const verdict = castigate.verdict(found, one, backend);
     if (!verdict) return make("td");
     const changes = castigate.changes(found, one, backend);
-    const label = [`${one.source} to ${one.target}: ${verdict.name}`, ...changes.map((each) => each.name)].join(", ");
+    const { plain } = found.backends[backend];
+    const isAlike = backend !== plain && !castigate.differs(one, backend);
+    const words = [`${one.source} to ${one.target}: ${verdict.name}`, ...changes.map((each) => each.name)];
+    const label = [...words, ...(isAlike ? [`as ${found.backends[plain].name}`] : [])].join(", ");
     const link = castigate.caseLink(one.id, verdict.sign, {
-      class: `v-${verdict.name}${changes.length ? " changed" : ""}`, tabindex: -1, "aria-label": label, title: label,
+      class: `${isAlike ? "alike" : `v-${verdict.name}`}${changes.length ? " changed" : ""}`, tabindex: -1, "aria-label": label, title: label,
     });
     const td = make("td", {}, link);
     td.one = one;
     return td;
   }
 
-  function matrix(some, backend) {
+  function table(some, backend) {
     const names = Object.keys(found.dtypes);
     const sources = names.filter((name) => some.some((one) => one.source === name));
     const targets = names.filter((name) => some.some((one) => one.target === name));
@@ -36,13 +40,54 @@
         const one = at.get(`${source}/${target}`);
         return one ? cell(one, backend) : make("td");
       })));
-    const table = make("table", { class: "matrix" }, make("thead", {}, head), make("tbody", {}, ...rows));
-    const counts = make("span", { class: "counts" });
-    const name = make("figcaption", {}, make("b", {}, found.backends[backend].name), " ", counts);
-    const figure = make("figure", {}, name, make("div", { class: "scroll", tabindex: "-1" }, table));
-    Object.assign(figure, { backend, counts, some });
-    return figure;
+    return make("table", { class: "matrix" }, make("thead", {}, head), make("tbody", {}, ...rows));
   }
+
+  // A figure with the matrix of some backends.
+  function matrix(some, backends) {
+    const counts = make("span", { class: "counts" });
+    const same = found.isWide ? castigate.together(found, backends) : castigate.nameWithRoads(found, backends);
+    const place = make("div", { class: "scroll", tabindex: "-1" });
+    const figure = make("figure", {}, make("figcaption", {}, make("b", {}, same), " ", counts), place);
+    return Object.assign(figure, { backends, counts, some, place });
+  }
+
+  // The backends of each figure: roads that do as their framework does; on a wide page, all with the same verdicts.
+  function shownTogether(some) {
+    const grouped = new Map();
+    for (const backend of found.order) {
+      const verdicts = some.map((one) => one.version.verdicts[backend][one.index]).join("");
+      const isAlike = !some.some((one) => castigate.differs(one, backend));
+      const alone = isAlike ? found.backends[backend].plain : backend;
+      const key = found.isWide ? verdicts : alone;
+      grouped.set(key, [...(grouped.get(key) || []), backend]);
+    }
+    return [...grouped.values()];
+  }
+
+  // Draw the matrices of a section. There may be hundreds, so a wide page draws them as they come into view.
+  function fill(section) {
+    if (section.isDrawn) return;
+    section.isDrawn = true;
+    for (const figure of section.figures) {
+      figure.place.append(table(figure.some, figure.backends[0]));
+      applyFilters(figure);
+    }
+  }
+
+  const inView = new IntersectionObserver((entries) => entries.filter((each) => each.isIntersecting)
+    .forEach(({ target }) => { inView.unobserve(target); fill(target); }), { rootMargin: "1200px" });
+  addEventListener("beforeprint", () => drawn.sections.forEach(fill));
+
+  // Fade the fields that do not match the filters.
+  function applyFilters(figure) {
+    for (const each of figure.querySelectorAll("td")) {
+      if (each.one) each.classList.toggle("off", !matches(figure, each.one));
+    }
+    makeReachable(figure);
+  }
+
+  const matches = ({ backends }, one) => drawn.matching.get(one).some((backend) => backends.includes(backend));
 
   // The Tab key stops once per matrix.
   function makeReachable(figure) {
@@ -55,8 +100,8 @@
       const some = cases.filter((one) => one.version === version && one.mode === mode);
       const title = make("h3", { id: `mode-${row}` }, mode ? mode.replaceAll("/", " · ") : "without a mode",
         make("small", {}, ` ${castigate.several(some.length, "case")}`));
-      const figures = found.backends.map((each, backend) => matrix(some, backend))
-        .filter((figure) => figure.querySelector("a"));
+      const figures = shownTogether(some).map((backends) => matrix(some, backends))
+        .filter(({ backends: [backend] }) => some.some((one) => castigate.verdict(found, one, backend)));
       const multiples = make("div", { class: "multiples" }, ...figures);
       const columns = new Set(some.map((one) => one.target)).size;
       multiples.style.setProperty("--width", `${Math.max(150 + 25 * columns, 240)}px`);
@@ -65,15 +110,16 @@
     });
     document.getElementById("version").textContent = `version ${version.version}`;
     matrices.replaceChildren(...sections);
-    drawn = { version, sections };
+    drawn = { ...drawn, version, sections };
+    sections.forEach((section) => (found.isWide ? inView.observe(section) : fill(section)));
   }
 
   // Show and return how many of a matrix's verdicts match the filters.
-  function count(figure, matching) {
+  function count(figure) {
     const counts = new Map();
     for (const one of figure.some) {
-      if (matching(one).includes(figure.backend)) {
-        const verdict = castigate.verdict(found, one, figure.backend);
+      if (matches(figure, one)) {
+        const verdict = castigate.verdict(found, one, figure.backends[0]);
         counts.set(verdict, (counts.get(verdict) || 0) + 1);
       }
     }
@@ -81,24 +127,22 @@
       "span", { class: `t-${verdict.name}`, title: verdict.name }, make("span", { class: "hidden" }, `${verdict.name}: `),
       castigate.sign(verdict), castigate.number(counts.get(verdict))));
     figure.counts.replaceChildren(...shown.flatMap((each) => [each, " "]));
-    return [...counts.values()].reduce((sum, each) => sum + each, 0);
+    return figure.some.flatMap((one) => drawn.matching.get(one)).filter((backend) => figure.backends.includes(backend)).length;
   }
 
   function draw(state) {
     const version = versions.find((each) => (state.version ? each.version === state.version : each.newest));
-    if (version !== drawn.version) drawVersion(version);
     const matching = castigate.matcher(found, state);
+    drawn.matching = new Map(cases.filter((one) => one.version === version).map((one) => [one, matching(one)]));
+    if (version !== drawn.version) drawVersion(version);
     let total = 0;
     for (const section of drawn.sections) {
       let left = 0;
       for (const figure of section.figures) {
-        const here = count(figure, matching);
+        const here = count(figure);
         figure.hidden = !here;
         left += here;
-        for (const each of figure.querySelectorAll("td")) {
-          if (each.one) each.classList.toggle("off", !matching(each.one).includes(figure.backend));
-        }
-        makeReachable(figure);
+        applyFilters(figure);
       }
       section.hidden = !left;
       total += left;

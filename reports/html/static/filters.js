@@ -5,11 +5,8 @@ castigate.filters = (found, draw) => {
   const form = document.getElementById("filters");
   const modes = new Set(found.cases.map((one) => one.mode));
   const choices = {
-    backend: found.backends.map((each) => each.name),
     document: found.versions.map((each) => `${each.document}:${each.version}`),
     version: found.versions.map((each) => each.version),
-    port: found.backends.map((each) => each.name),
-    into: found.backends.map((each) => each.name),
     from: Object.keys(found.dtypes).filter((name) => found.cases.some((one) => one.source === name)),
     to: Object.keys(found.dtypes).filter((name) => found.cases.some((one) => one.target === name)),
     mode: [...modes].map((mode) => mode || "none"),
@@ -21,6 +18,16 @@ castigate.filters = (found, draw) => {
   for (const [name, values] of Object.entries(choices)) {
     if (form.elements[name]) {
       form.elements[name].append(...values.map((value) => castigate.make("option", { value }, value)));
+    }
+  }
+
+  // Backends by framework; where several count, all of a framework can be chosen at once.
+  const option = (value, text = value) => castigate.make("option", { value }, text);
+  for (const field of ["backend", "port", "into"].map((name) => form.elements[name]).filter(Boolean)) {
+    for (const { name, backends } of found.frameworks) {
+      const options = backends.map((backend) => option(found.backends[backend].name));
+      if (field.name === "backend" && options.length > 1) options.unshift(option(`${name}:*`, `${name} on all roads`));
+      field.append(...(options.length > 1 ? [castigate.make("optgroup", { label: name }, options)] : options));
     }
   }
 
@@ -64,10 +71,15 @@ castigate.matchesCase = (one, state) => {
     && words.every((word) => one.id.toLowerCase().includes(word));
 };
 
+// The backends that a choice names: one, all of a framework, or all that there are.
+castigate.chosenBackends = (found, choice) => found.order.filter((backend) => {
+  const { name, framework } = found.backends[backend];
+  return !choice || name === choice || `${framework}:*` === choice;
+});
+
 // Return a function from a case to the backends whose verdict on it matches the filters.
 castigate.matcher = (found, state) => {
-  const backends = found.backends.map((_, backend) => backend)
-    .filter((backend) => !state.backend || found.backends[backend].name === state.backend);
+  const backends = castigate.chosenBackends(found, state.backend);
 
   function matchesVerdict(one, backend) {
     const verdict = castigate.verdict(found, one, backend);

@@ -41,6 +41,22 @@ castigate.follow(document.getElementById("pair"), async (name, element) => {
     alike.get(key).cases.push(one);
   }
 
+  // Backends that do the same in every case of the pair, bit for bit; they are one row and one column.
+  function identical() {
+    const marks = found.backends.map(() => []);
+    [...alike.values()].forEach(({ grouped, cases: some }, section) => {
+      for (const [does, cells] of grouped) {
+        for (const cell of cells) marks[cell.backend].push(section, does, firstIdentical(cells, cell), some.length);
+      }
+    });
+    const groups = new Map();
+    for (const backend of found.order) {
+      const key = JSON.stringify(marks[backend]);
+      groups.set(key, [...(groups.get(key) || []), backend]);
+    }
+    return [...groups.values()];
+  }
+
   // For every two backends: the cases that both answered, those in which they fail alike, and those
   // in which their answers are identical bit for bit, even where a document allows several.
   function agreement() {
@@ -58,11 +74,14 @@ castigate.follow(document.getElementById("pair"), async (name, element) => {
         }
       }
     }
+    const groups = identical();
+    const names = groups.map((backends) => castigate.together(found, backends));
+    const short = groups.map(([backend, ...others]) => [found.backends[backend].name, others.length ? make("small", {}, ` +${others.length}`) : ""]);
     return make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Agreement between backends" },
       make("table", { class: "agreement" },
-        make("thead", {}, make("tr", {}, make("td"), found.backends.map((each) => make("th", { scope: "col" }, each.name)))),
-        make("tbody", {}, found.backends.map((each, row) => make("tr", {}, make("th", { scope: "row" }, each.name),
-          found.backends.map((other, column) => {
+        make("thead", {}, make("tr", {}, make("td"), short.map((name, at) => make("th", { scope: "col", title: names[at] }, name)))),
+        make("tbody", {}, groups.map(([row], at) => make("tr", {}, make("th", { scope: "row", class: "several" }, names[at]),
+          groups.map(([column]) => {
             const { answered, alike: agree, recorded, identical } = both[row][column];
             if (row === column || !answered) return make("td", { class: "quiet" }, row === column ? "" : "–");
             return make("td", { class: agree === answered ? "agree" : false }, `${agree} of ${answered}`,
@@ -70,13 +89,24 @@ castigate.follow(document.getElementById("pair"), async (name, element) => {
           }))))));
   }
 
+  const namesOf = (cells) => castigate.together(found, cells.map((cell) => cell.backend));
+
+  // The verdicts of a group: not all backends claim the document.
+  function byVerdict(one, cells) {
+    const grouped = new Map();
+    for (const cell of cells) {
+      const verdict = castigate.verdict(found, one, cell.backend);
+      grouped.set(verdict, [...(grouped.get(verdict) || []), cell]);
+    }
+    return grouped;
+  }
+
   // The backends of a group whose answers differ from the first, where the document allows several.
   function otherBits(cells) {
     const [first, ...rest] = cells.filter((cell) => cell.answers !== null);
     const others = rest.filter((cell) => cell.answers !== first.answers);
     if (!others.length) return "";
-    const names = others.map((cell) => found.backends[cell.backend].name).join(", ");
-    return make("p", { class: "quiet" }, `${names}: other bits than ${found.backends[first.backend].name}, where the document allows both`);
+    return make("p", { class: "quiet" }, `${namesOf(others)}: other bits than ${found.backends[first.backend].name}, where the document allows both`);
   }
 
   // What the backends of a group do on open inputs, listed together where it is the same.
@@ -87,7 +117,7 @@ castigate.follow(document.getElementById("pair"), async (name, element) => {
       grouped.set(key, [...(grouped.get(key) || []), cell]);
     }
     return [...grouped.values()].map((some) => make("div", { class: "behaviors" },
-      make("p", { class: "quiet" }, `${some.map((cell) => found.backends[cell.backend].name).join(", ")}, on open inputs:`),
+      make("p", { class: "quiet" }, `${namesOf(some)}, on open inputs:`),
       make("ul", {}, some[0].behaviors.map((each) => make("li", {}, texts[each])))));
   }
 
@@ -96,7 +126,7 @@ castigate.follow(document.getElementById("pair"), async (name, element) => {
     const shown = cells[0].broken.map((each) => broken[each]);
     const message = texts[cells[0].message];
     return make("div", { class: "camp" },
-      make("h4", {}, cells.map((cell) => [castigate.badge(castigate.verdict(found, one, cell.backend)), ` ${found.backends[cell.backend].name} `])),
+      make("h4", {}, [...byVerdict(one, cells)].map(([verdict, some]) => [castigate.badge(verdict), ` ${namesOf(some)} `])),
       shown.length || !does.startsWith("answers") ? "" : make("p", { class: "quiet" }, "breaks no rule"),
       otherBits(cells),
       behaviors(cells, texts),
@@ -116,6 +146,6 @@ castigate.follow(document.getElementById("pair"), async (name, element) => {
   }
 
   element.replaceChildren(
-    make("p", { class: "lead" }, "For every two backends: of the cases that both answered, in how many they break the same rules on the same inputs with the same answers, or break none. Then, where answers were recorded, in how many cases all answers are identical bit for bit, even where a document allows several."),
+    make("p", { class: "lead" }, "Backends that do the same in every case share a row. For every two rows: of the cases that both answered, in how many they break the same rules on the same inputs with the same answers, or break none. Then, where answers were recorded, in how many cases all answers are identical bit for bit, even where a document allows several."),
     agreement(), ...[...alike.values()].map(section));
 });

@@ -38,10 +38,46 @@ const castigate = (() => {
     return pending.data;
   }
 
+  // Link each backend to the plain one of its framework; a road that never differs from that is folded.
+  function groupRoads(found) {
+    for (const version of found.versions) version.differing = version.differing.map((cases) => new Set(cases));
+    for (const { name, backends: [plain, ...roads] } of found.frameworks) {
+      Object.assign(found.backends[plain], { framework: name, plain, isFolded: false });
+      for (const road of roads) {
+        const isFolded = found.versions.every((version) => !version.differing[road].size);
+        Object.assign(found.backends[road], { framework: name, plain, isFolded });
+      }
+    }
+    found.order = found.frameworks.flatMap(({ backends }) => backends);
+    found.isWide = document.body.classList.contains("many");
+  }
+
+  // Whether a road's result in a case is not that of the plain backend of its framework.
+  function differs(one, backend) {
+    return one.version.differing[backend].has(one.index);
+  }
+
+  // A backend's name, and with it those of roads of its framework that do the same.
+  function nameWithRoads(found, [backend, ...roads]) {
+    const { name, framework } = found.backends[backend];
+    const short = roads.map((road) => found.backends[road].name.replace(framework, ""));
+    return [name, roads.length ? make("small", { class: "folds" }, ` same: ${short.join(", ")}`) : ""];
+  }
+
+  // Name backends in one line, those of a whole framework once.
+  function together(found, some) {
+    return found.frameworks.flatMap(({ backends: [plain, ...roads] }) => {
+      const present = [plain, ...roads].filter((backend) => some.includes(backend)).map((backend) => found.backends[backend].name);
+      const isWhole = roads.length && present.length > roads.length;
+      return isWhole ? [`${present[0]} and its ${roads.length === 1 ? "other road" : `${roads.length} other roads`}`] : present;
+    }).join(", ");
+  }
+
   // Load the index, with its cases as objects.
   async function index() {
     const found = await load("index");
     if (!found.cases) {
+      groupRoads(found);
       const names = Object.keys(found.dtypes);
       found.cases = [];
       for (const version of found.versions) {
@@ -91,8 +127,10 @@ const castigate = (() => {
     return make("span", { "aria-hidden": "true" }, each.sign);
   }
 
-  function badge(verdict) {
-    return make("span", { class: `badge v-${verdict.name}`, title: verdict.meaning }, sign(verdict), ` ${verdict.name}`);
+  // A verdict's sign and name; a brief one shows its name only to those who do not see it.
+  function badge(verdict, isBrief = false) {
+    const name = isBrief ? make("span", { class: "hidden" }, verdict.name) : ` ${verdict.name}`;
+    return make("span", { class: `badge v-${verdict.name}`, title: `${verdict.name}: ${verdict.meaning}` }, sign(verdict), name);
   }
 
   function changeBadge(change) {
@@ -167,5 +205,5 @@ const castigate = (() => {
   }
   markScrolling();
 
-  return { receive, load, index, verdict, changes, breaks, make, sign, badge, changeBadge, caseLink, number, several, moveInMatrix, follow };
+  return { receive, load, index, differs, nameWithRoads, together, verdict, changes, breaks, make, sign, badge, changeBadge, caseLink, number, several, moveInMatrix, follow };
 })();

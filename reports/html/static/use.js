@@ -10,7 +10,8 @@
   const cases = everything.cases.filter((one) => versions.includes(one.version));
   const found = { ...everything, versions, cases };
   const names = Object.keys(found.dtypes);
-  const backends = found.backends.map((_, backend) => backend);
+  const MOST_SIGNS = 9;
+  let backends = [];
   const severity = ["crashed", "error", "violates", "deviates", "differs", "open", "conforms", "unsupported", "not-run"];
   const allowed = new Set(["conforms", "open"]);
   // From the worst to the best; the colors are those of verdicts.
@@ -23,9 +24,6 @@
   };
   const place = document.getElementById("uses");
   const shown = document.getElementById("shown");
-  document.querySelector("#order ol").append(...found.backends.map((each) => make(
-    "li", {}, each.name, " ", make("small", {}, each.version))));
-
   document.getElementById("steps").append(...Object.values(steps).reverse().map(({ sign, verdict, meaning }) => make(
     "div", {}, make("dt", {}, make("span", { class: `badge v-${verdict}` }, sign)), make("dd", {}, meaning))));
 
@@ -54,12 +52,35 @@
     return Object.assign(make("td", {}, link), { pair, some, ...kept });
   }
 
-  function verdictsField(pair, some) {
-    const verdicts = backends.map((backend) => worst(some, backend));
-    const words = backends.filter((backend) => verdicts[backend])
-      .map((backend) => `${found.backends[backend].name} ${verdicts[backend].name}`);
-    const signs = verdicts.map((verdict) => [`v-${verdict ? verdict.name : "absent"}`, verdict ? verdict.sign : ""]);
+  function verdictsField(pair, some, verdicts) {
+    const words = [...verdicts].filter(([, verdict]) => verdict)
+      .map(([backend, verdict]) => `${found.backends[backend].name} ${verdict.name}`);
+    const signs = [...verdicts.values()].map((verdict) => [`v-${verdict ? verdict.name : "absent"}`, verdict ? verdict.sign : ""]);
     return field(pair, some, [signs, words.join(", ")], { verdicts });
+  }
+
+  // Of many backends, a field has how many have each verdict.
+  function countsField(pair, some, verdicts) {
+    const counts = severity.map((name) => [name, [...verdicts.values()].filter((each) => each && each.name === name).length])
+      .filter(([, count]) => count);
+    const signs = counts.map(([name, count]) => [`v-${name}`, `${found.verdicts.find((each) => each.name === name).sign} ${count}`]);
+    const words = counts.map(([name, count]) => `${count} ${name}`).join(", ");
+    const td = field(pair, some, [signs, words], { verdicts });
+    td.firstChild.style.gridTemplateColumns = "minmax(32px, 1fr)";
+    return td;
+  }
+
+  // The backends of the fields: those chosen, else all but folded roads.
+  function showOrder(state) {
+    backends = castigate.chosenBackends(found, state.backend)
+      .filter((backend) => !found.backends[backend].isFolded || found.backends[backend].name === state.backend);
+    const isCounted = backends.length > MOST_SIGNS;
+    const folded = castigate.chosenBackends(found, state.backend).length - backends.length;
+    const besides = folded ? `; ${castigate.several(folded, "road")} with the same verdicts as the framework ${folded === 1 ? "is" : "are"} left out` : "";
+    document.getElementById("order").replaceChildren(isCounted
+      ? `A field counts the ${backends.length} backends by verdict${besides}.` : `Signs of a field, row by row${besides}:`,
+    isCounted ? "" : make("ol", {}, backends.map((backend) => make("li", {}, found.backends[backend].name, " ", make("small", {}, found.backends[backend].version)))));
+    return isCounted ? countsField : verdictsField;
   }
 
   function stepField(pair, some, [port, into]) {
@@ -79,16 +100,23 @@
 
   async function openAnswers(pair, backend) {
     const open = main.dataset.operation === "cast" ? await castigate.load("open") : { pairs: {}, texts: [] };
-    const lines = ((open.pairs[pair] || {})[found.backends[backend].name] || []).map((index) => open.texts[index]);
-    return lines.length ? make("ul", {}, lines.map((line) => make("li", {}, line))) : "";
+    return ((open.pairs[pair] || {})[found.backends[backend].name] || []).map((index) => open.texts[index]);
   }
+
+  const openList = (lines) => (lines.length ? make("ul", {}, lines.map((line) => make("li", {}, line))) : "");
 
   async function show(td) {
     const [source, target] = td.pair.split("/");
-    const asked = td.ports || backends.filter((backend) => td.verdicts[backend]);
+    const asked = td.ports || [...td.verdicts].filter(([, verdict]) => verdict).map(([backend]) => backend);
     const open = await Promise.all(asked.map((backend) => openAnswers(td.pair, backend)));
-    const rows = asked.map((backend, at) => make("tr", {}, make("th", { scope: "row" }, found.backends[backend].name),
-      make("td", {}, castigate.badge(worst(td.some, backend))), make("td", { class: "text" }, open[at])));
+    // Backends with the same verdict and behaviors share a row.
+    const alike = new Map();
+    asked.forEach((backend, at) => {
+      const key = `${td.ports ? backend : ""} ${worst(td.some, backend).name} ${open[at]}`;
+      alike.set(key, [...(alike.get(key) || []), backend]);
+    });
+    const rows = [...alike.values()].map((some) => make("tr", {}, make("th", { scope: "row", class: "several" }, castigate.together(found, some)),
+      make("td", {}, castigate.badge(worst(td.some, some[0]))), make("td", { class: "text" }, openList(open[asked.indexOf(some[0])]))));
     shown.replaceChildren(
       make("h2", {}, make("a", { href: `pair.html#${td.pair}` }, `${source} → ${target}`)),
       td.ports ? table(["case", ...td.ports.map((backend) => found.backends[backend].name), "answers"], td.some.map((one) => make("tr", {},
@@ -120,7 +148,9 @@
     }
     const sources = names.filter((name) => wanted.some((one) => one.source === name));
     const targets = names.filter((name) => wanted.some((one) => one.target === name));
-    const fieldOf = (pair) => (isPort ? stepField(pair, byPair.get(pair), ports) : verdictsField(pair, byPair.get(pair)));
+    const usualField = showOrder(state);
+    const verdictsOf = (some) => new Map(backends.map((backend) => [backend, worst(some, backend)]));
+    const fieldOf = (pair, some = byPair.get(pair)) => (isPort ? stepField(pair, some, ports) : usualField(pair, some, verdictsOf(some)));
     const matrix = make("table", { class: "matrix uses" },
       make("thead", {}, make("tr", {}, make("td"), targets.map((name) => make("th", { scope: "col" }, make("span", {}, name))))),
       make("tbody", {}, sources.map((source) => make("tr", {}, make("th", { scope: "row" }, source),

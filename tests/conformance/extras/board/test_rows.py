@@ -15,7 +15,7 @@ import pytest
 from conformance.extras.board.badges import badge
 from conformance.extras.board.board_file import Board, board_bytes, cells_of, schema_text
 from conformance.extras.board.made_board import BoardRow, encode_board, rows_of
-from conformance.extras.board.rows import GoodRun, RowFindings, backend_and_road, read_attempts
+from conformance.extras.board.rows import GoodRun, RowFindings, read_attempts
 from reports.judgement import Judgement, Verdict
 from reports.problems import Note
 from reports.run_store.record import BackendRecord, Shard, serialize_record
@@ -305,19 +305,6 @@ def test_a_shard_is_no_run(tmp_path: Path) -> None:
     run = planted_run(tmp_path / "run", of=half_case(), shard=Shard(index=1, count=2))
     with pytest.raises(CastigateError, match="is shard 1/2 of a run; join all shards"):
         read_attempts(run, print)
-
-
-@pytest.mark.parametrize(
-    ("name", "parts"),
-    [
-        ("ort", ("ort", "")),
-        ("torch:compile", ("torch", "compile")),
-        ("exec:./vendor", ("exec:./vendor", "")),
-        ("tests/a.py:Vendor", ("tests/a.py:Vendor", "")),
-    ],
-)
-def test_a_road_is_a_variant(name: str, parts: tuple[str, str]) -> None:
-    assert backend_and_road(name) == parts
 
 
 def test_badges_follow_the_schema_of_shields(planted: str) -> None:

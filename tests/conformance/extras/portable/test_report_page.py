@@ -7,8 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from conformance.extras.portable import report_page
 from conformance.extras.portable.pairs import ABSENT, IN_RANGE, SAFE
-from conformance.extras.portable.report_page import PortedPair, Porting, portings
+from conformance.extras.portable.report_page import (
+    PortedPair,
+    Porting,
+    portability_page,
+    portings,
+)
 from reports.html.site import write_site
 from reports.run_store.open_run import open_run
 from tests.conformance.processes import castigate
@@ -55,6 +61,25 @@ def test_any_nan_equals_any_nan(tmp_path: Path) -> None:
     """One of the planted backends returns another NaN payload than the others."""
     for porting in portings(open_run(planted_run(tmp_path / "run"))):
         assert [(each.portability, each.words) for each in porting.pairs] == [(SAFE, "")]
+
+
+def test_of_many_backends_those_that_share_all_answers_are_compared_as_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    roads = [f"gcc:{number}" for number in range(9)]
+    store = open_run(planted_run(tmp_path / "run", backends=["ort", "vendor:fast", *roads]))
+    [porting] = portings(store)
+    assert porting.backends == ["ort", *roads, "vendor:fast"]
+    assert porting.names == "ort +9 and vendor:fast"
+    assert porting.casts == "casts.html#port=ort&into=vendor%3Afast"
+    page = portability_page(store)
+    assert page is not None
+    assert page.content["alike"] == ["ort, gcc:0 and its 8 other roads"]
+    assert page.content["drawn"] == [porting]
+    monkeypatch.setattr(report_page, "MOST_MATRICES", 0)
+    page = portability_page(store)
+    assert page is not None
+    assert page.content["drawn"] == []
 
 
 def test_a_pair_that_one_of_two_offers_is_not_offered(tmp_path: Path) -> None:
