@@ -187,6 +187,9 @@ BUILTINS: dict[str, Builtin] = {
     "auto_round": _block_library("auto_round", "AutoRound"),
     "mlx": _block_library("mlx", "Mlx"),
     "numba": _in_folder("numba", "Numba"),
+    "arrow": _in_folder("arrow", "Arrow", "pyarrow"),
+    "polars": _in_folder("polars", "Polars"),
+    "duckdb": _in_folder("duckdb", "DuckDB"),
     "cinn": Builtin(f"{ADAPTERS}.cinn", "Cinn", "paddle"),
     "pypto": Builtin(f"{ADAPTERS}.pypto", "Pypto", "pypto"),
 }
