@@ -196,6 +196,9 @@ BUILTINS: dict[str, Builtin] = {
     "dpnp": _in_folder("dpnp", "Dpnp"),
     "ort_node": _in_folder("ort_node", "OrtNode", "onnx", npm="onnxruntime-node"),
     "ort_web": _in_folder("ort_web", "OrtWeb", "onnx", npm="onnxruntime-web"),
+    "arrow": _in_folder("arrow", "Arrow", "pyarrow"),
+    "polars": _in_folder("polars", "Polars"),
+    "duckdb": _in_folder("duckdb", "DuckDB"),
     "cinn": Builtin(f"{ADAPTERS}.cinn", "Cinn", "paddle"),
     "pypto": Builtin(f"{ADAPTERS}.pypto", "Pypto", "pypto"),
 }

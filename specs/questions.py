@@ -65,7 +65,7 @@ def read_question(words: Sequence[str]) -> Question:
         dtype_spelled(words[0])
         raise CastigateError(f"`{words[0]}` is one dtype; name two: {words[0]} int32")
     if not document:
-        return Question(_of_all_documents(path, documents()), inputs, is_open=True)
+        return Question(_of_all_documents(path, documents_always_asked()), inputs, is_open=True)
     cases = _of_documents_called(document, path)
     return Question(cases, inputs, is_open=all(map(is_cast, cases)))
 
@@ -91,6 +91,11 @@ def worked_case(case: Case, code: int) -> Case:
             if has_example and code in dict(ruling(each).worked):
                 return each
     return case
+
+
+def documents_always_asked() -> list[str]:
+    """Return the documents of which a question is that names none."""
+    return [name for name, each in documents().items() if each.entry.asked == "always"]
 
 
 def documents_called(word: str) -> list[str]:

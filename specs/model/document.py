@@ -538,6 +538,7 @@ class DocumentEntry(StrictModel):
     operation: Operation
     seed: Text
     scope: Literal["every-dtype", "own-dtypes"] = "every-dtype"
+    asked: Literal["always", "by-name"] = "always"
     parameters: dict[Identifier, ParameterEntry] = Field({})
     receiver: ReceiverEntry | None = None
     bitcast: BitcastEntry | None = None

@@ -256,6 +256,14 @@ def _is_decided(cases: Iterable[Case], given: str) -> bool:
     )
 
 
+def test_checked_casts_of_tables_are_asked_by_name_only() -> None:
+    asked = [case.document for case in read_question(["float32", "int8", "300"]).cases]
+    assert {"numpy-astype", "onnx-cast"} <= {*asked}
+    assert not {"arrow-cast", "polars-cast", "duckdb-cast"} & {*asked}
+    [case], *_ = read_question(["polars", "float32", "int8", "300"])
+    assert case.id == "polars-cast:2/float32/int8/strict:True/wrap_numerical:False"
+
+
 def test_a_question_without_modes_is_about_the_default_ones() -> None:
     default = "numpy-astype:2.4/float32/int8/casting:unsafe"
     [case], *_ = read_question(["numpy-astype", "float32", "int8", "300"])

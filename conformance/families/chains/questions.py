@@ -21,8 +21,8 @@ from oracles.registry import Backend
 from specs.chains import MOST_DTYPES, Chain, chain_if_any, chain_named, has_chains, is_chain
 from specs.errors import CastigateError
 from specs.formats import dtype_spelled
-from specs.loader import documents, yardsticks
-from specs.questions import documents_called, is_document, parts_of
+from specs.loader import yardsticks
+from specs.questions import documents_always_asked, documents_called, is_document, parts_of
 
 
 class ChainQuestion(NamedTuple):
@@ -53,7 +53,7 @@ def read_chains(words: Sequence[str]) -> ChainQuestion | None:
         raise CastigateError(
             f"the chain `{asked[:200]}` has {len(dtypes)} dtypes; a chain has {MOST_DTYPES} at most"
         )
-    names = documents_called(document) if document else [*documents()]
+    names = documents_called(document) if document else documents_always_asked()
     versions = "".join(document.partition(":")[1:])
     tried = [chain_if_any(f"{name}{versions}/{asked}") for name in names if has_chains(name)]
     chains = [found for found in tried if isinstance(found, Chain)]
