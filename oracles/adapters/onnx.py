@@ -112,7 +112,7 @@ class Onnx:
 
     name = "onnx"
     claims: tuple[str, ...] = ("onnx-cast", "onnx-cast-like", "onnx-bitcast", *CLAIMS)
-    chain_roads = ("evaluator",)
+    chain_roads: tuple[str, ...] = ("evaluator",)
 
     def __init__(self, variant: str | None = None) -> None:
         self._onnx: Any = load("onnx", "onnx")
@@ -194,9 +194,7 @@ class Onnx:
         such operator, and the checker's error for a model that it refuses.
         """
         if self._backend is not None:
-            raise Unsupported(
-                f"onnx:backend={self._backend.name} is asked casts and bitcasts alone"
-            )
+            raise Unsupported(f"onnx:backend={self._backend.name} casts and bitcasts alone")
         node, tensors = quantize_node(case, tensors)
         shapes = without_lengths(node, shapes_of(node, tensors))
         evaluator = self._node_evaluator(node, shapes)

@@ -58,7 +58,7 @@ CACHED_MODELS = 32
 
 
 class OpenVino:
-    """Casts and quantizes by openvino's own reference or, with any variant, by a device's plugin."""
+    """Casts and quantizes by openvino's own reference or, with a variant, by a device's plugin."""
 
     name = "openvino"
     claims: tuple[str, ...] = ("openvino-convert", LIKE, *CLAIMS)
