@@ -107,7 +107,7 @@ class Jax(Chained):
         jax = load("jax", "jax")
         self.version = str(jax.__version__)
         self._words = variant
-        self._variant = variant if variant in VARIANTS else road and road.variant
+        self._variant = road.variant if road is not None else variant
         self.row_limits = FOLDING_LIMITS if self._variant == "folded" else ()
         self._backend = road and road.platform
         self.chain_roads = CHAIN_ROADS.get(self._variant, ())

@@ -88,9 +88,9 @@ def _what_is_missing(
         return f"plugin={road.library}: {first_line(error)}"
     known = sorted(_known())
     if road.platform not in known:
-        variants = ", ".join((*variants, ALIAS))
+        offered = ", ".join((*variants, ALIAS))
         return (
-            f"jax has no variant `{road.platform}`; its variants are {variants}, "
+            f"jax has no variant `{road.platform}`; its variants are {offered}, "
             f"its platforms {', '.join(known)}"
         )
     where = "https://docs.jax.dev/en/latest/installation.html"

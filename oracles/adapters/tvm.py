@@ -64,7 +64,7 @@ class Tvm:
         self.compiles_shapes = variant is not None
         self.chain_roads = () if variant == "folded" else ("loop",)
         # A compiler of C refuses by an error of its own.
-        self._refusals = (self._tvm.error.InternalError, RuntimeError)
+        self._refusals: tuple[type[Exception], ...] = (self._tvm.error.InternalError, RuntimeError)
         if self._target is LLVM:
             self._refusals = self._refusals[:1]
         self._folding = RelaxFolding(self._tvm)
@@ -182,9 +182,8 @@ class Tvm:
         """
         source, target = path[0], path[-1]
         form = bits.shape if self._variant == "static" else None
-        body = (
-            FOLD if self._variant == "folded" else _loop(operation, path, form, "{compiler}").text
-        )
+        loop = _loop(operation, path, form, "{compiler}")
+        body = FOLD if self._variant == "folded" else loop.text
         modules = {None: "te, tirx", "static": "te", "folded": "relax"}[self._variant]
         mask = mask_expression(target)
         return (
@@ -296,8 +295,8 @@ def _loop(
     """Return the statements that compile a loop, and run it from the tensor x to y.
 
     Those that run it have places for `target` and `storage`. ``path`` has the dtypes, from the
-    source to the target, and ``target`` is the expression of TVM's target. If ``shape`` is None, the loop takes its length as a further argument,
-    because TVM reads none from a tensor of int4.
+    source to the target, and ``target`` is the expression of TVM's target. If ``shape`` is None,
+    the loop takes its length as a further argument, because TVM reads none from a tensor of int4.
     """
     names, source = [*map(_name, path[1:])], _name(path[0])
     element = "a(*i)" + "".join(f'.astype("{name}")' for name in names)

@@ -1,4 +1,4 @@
-"""A backend of ONNX with a planted fault: it casts by onnx's evaluator, but floats to int8 clamp."""
+"""A backend of ONNX with a planted fault: casts to int8 clamp, others do as onnx does."""
 
 from __future__ import annotations
 
