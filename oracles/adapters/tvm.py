@@ -37,6 +37,10 @@ relax only folds (`folded`): what it compiles becomes the same program as withou
 
 OPEN_ROADS = TARGET_ROADS
 
+VERBS: Mapping[ScriptedOperation, str] = {
+    "cast": "casts", "bitcast": "reinterprets", "copy": "copies",
+}  # fmt: skip
+
 DTYPES: Mapping[str, str] = names_in("tvm")
 
 
@@ -259,7 +263,7 @@ class Tvm:
         except self._refusals:
             if not any(starmap(partial(self._lacks, operation), pairwise(path))):
                 raise
-            words = f"{operation}s {' to '.join(map(_name, path))}"
+            words = f"{VERBS[operation]} {' to '.join(map(_name, path))}"
             code = f"code for {self._target.words}"
             raise Unsupported(f"TVM generates no {code} that {words}") from None
 

@@ -82,8 +82,8 @@ def _require_processor(made: Any, processor: str) -> None:
     """Raise Unsupported for a processor in whose place LLVM would silently take a generic one."""
     codegen: Any = importlib.import_module("tvm.target.codegen")
     if processor not in (known := [*map(str, codegen.llvm_get_cpu_archlist(made))]):
-        meant = did_you_mean(processor, known) or f" it knows {', '.join(known)}"
-        raise Unsupported(f"LLVM knows no processor `{processor}`;{meant}")
+        meant = did_you_mean(processor, known).strip() or f"it knows {', '.join(known)}"
+        raise Unsupported(f"LLVM knows no processor `{processor}`; {meant}")
 
 
 def _value(key: str, text: str) -> str | int | list[str]:

@@ -27,7 +27,7 @@ class Rep(BackendRep):
         return tuple(self.evaluator.run(None, {self.model.graph.input[0].name: x}))
 
 
-class Clamping(Backend):
+class Clamp(Backend):
     """Knows the device CPU, and no bfloat16."""
 
     @classmethod
