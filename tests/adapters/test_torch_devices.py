@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from oracles.adapters.torch import Torch
+from oracles.adapters.torch_devices import FallbackWatch
 from oracles.backend.launch_config import LaunchConfig
 from oracles.backend.loading import close, load_isolated
 from oracles.protocol import Unsupported
@@ -107,6 +108,13 @@ def test_a_wrong_device_says_which_there_are(words: str, reason: str) -> None:
 def test_the_cpu_may_be_named_as_a_device() -> None:
     answer = Torch("cpu").cast(onnx_case("float32", "float16"), bits_of("float32", [0x3F800000]))
     assert patterns_of(answer) == [0x3C00]
+
+
+def test_torchs_own_fallback_is_seen() -> None:
+    """A fallback copies all tensors of an operation to the CPU by ``_to_cpu``."""
+    torch = Torch().names["torch"]
+    with pytest.raises(Unsupported, match=r"left this to the CPU, which ran aten::_to_cpu$"):
+        FallbackWatch(torch).call(lambda: torch.ops.aten._to_cpu([torch.ones(2)]))
 
 
 def test_one_command_finds_the_planted_cast() -> None:
