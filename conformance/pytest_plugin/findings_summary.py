@@ -14,10 +14,9 @@ from reports.findings.find import FindingsSearch
 from reports.findings.finding import KINDS, Finding
 from reports.findings.finding_text import counted, findings_lines
 from reports.judgement import FAILING, Judgement
-from reports.ledger.ledger_file import ledger_of
+from reports.ledger.ledger_file import ledger_of, parts_of
 from reports.ledger.listing import KnownFinding, LedgerComparison
 from reports.outputs.totals import findings_screens, last_screen
-from specs.cases import JOINT
 
 
 class FindingsSummary:
@@ -78,7 +77,7 @@ class FindingsSummary:
             yield from findings_lines(self.findings, self._versions)
         else:
             lacking = [name for name in self._ledgers.names if name not in self._ledgers.used]
-            without = {each.partition(JOINT)[0] for each in lacking}
+            without = {parts_of(each)[0] for each in lacking}
             if without:
                 found = {name: own for name, own in self.findings.items() if name in without}
                 yield from last_screen(list(findings_screens(found, self._versions)))
@@ -88,7 +87,7 @@ class FindingsSummary:
         for ledger, cases in self._known.items():
             counts = Counter(name for names in cases for name in names)
             known = self._ledgers.used[ledger].findings
-            version = self._versions[ledger.partition(JOINT)[0]]
+            version = self._versions[parts_of(ledger)[0]]
             yield (
                 f"{ledger} {version}: {counted(len(counts), 'finding')}, "
                 f"{counted(len(cases), 'failing case')}, all as the ledger lists them"

@@ -11,7 +11,13 @@ from conformance.pytest_plugin.judging import JudgedBackend, documents_asked_for
 from reports.case_patterns import can_be_listed, is_chain_check
 from reports.judgement import Judgement
 from reports.known_failures import KnownFailure, failures
-from reports.ledger.ledger_file import ledger_of, load_ledger, path_of, update_command
+from reports.ledger.ledger_file import (
+    ledger_of,
+    load_ledger,
+    parts_of,
+    path_of,
+    update_command,
+)
 from reports.ledger.listing import (
     AppliedLedger,
     InputOptions,
@@ -93,7 +99,7 @@ class Ledgers:
         for name in self.names:
             if path_of(name) is None:
                 raise CastigateError(
-                    f"backend `{name.partition(JOINT)[0]}` can have no ledger: only a plain name "
+                    f"backend `{parts_of(name)[0]}` can have no ledger: only a plain name "
                     "has one, with or without a variant"
                 )
             ledger = self.ledgers.get(name)

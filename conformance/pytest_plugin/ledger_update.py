@@ -12,11 +12,10 @@ from conformance.pytest_plugin.xdist_workers import gives_out_work, is_worker
 from reports.case_patterns import all_ids
 from reports.changes.words import ROWS, screen
 from reports.known_failures import KnownFailure, parse_failure
-from reports.ledger.ledger_file import path_of
+from reports.ledger.ledger_file import parts_of, path_of
 from reports.ledger.listing import Ledger
 from reports.ledger.news import BackendNews
 from reports.ledger.update import update_ledger, write_ledger
-from specs.cases import JOINT
 from specs.errors import CastigateError
 
 
@@ -80,7 +79,7 @@ class LedgerUpdate:
                 self.found[ledger][record["item"]] = found
 
     def _version_of(self, ledger: str) -> str:
-        return self.versions[ledger.partition(JOINT)[0]]
+        return self.versions[parts_of(ledger)[0]]
 
     def _news_of(self, ledger: str) -> BackendNews:
         if ledger not in self.news:
@@ -108,7 +107,7 @@ class LedgerUpdate:
     def _require_all_cases(self) -> None:
         """Raise CastigateError if a case of any backend was not judged."""
         for name, found in self.found.items():
-            cases = all_ids(name.partition(JOINT)[2])
+            cases = all_ids(parts_of(name)[1])
             missing = sum(case not in found for case in cases)
             if missing:
                 raise CastigateError(
@@ -122,7 +121,7 @@ class LedgerUpdate:
         failing = {case: found for case, found in self.found[name].items() if found}
         version, path = self._version_of(name), path_of(name)
         before = self.ledgers.ledgers.get(name)
-        findings = self.summary.findings.get(name.partition(JOINT)[0], ())
+        findings = self.summary.findings.get(parts_of(name)[0], ())
         options = self.ledgers.input_options
         ledger = update_ledger(before, name, version, options, failing, findings)
         assert path is not None
@@ -143,7 +142,7 @@ class LedgerUpdate:
         if not self.ledgers.updating:
             findings = self.summary.findings if self._has_news() else {}
             steps = [
-                each.changes(findings.get(name.partition(JOINT)[0], ()))
+                each.changes(findings.get(parts_of(name)[0], ()))
                 for name, each in self.news.items()
             ]
             is_verbose = terminalreporter.config.get_verbosity() > 0

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import platform
 import warnings
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from hashlib import sha256
@@ -19,7 +19,15 @@ import numpy as np
 
 from oracles.adapters.array_api import CALLS, CASTS, Namespace, standard_claims
 from oracles.adapters.dtype_table import names_in
-from oracles.adapters.refusals import load, require_plain, require_variant
+from oracles.adapters.jax_platforms import (
+    ALIAS,
+    PLATFORM_ROADS,
+    PlatformRoad,
+    device_on,
+    platform_road,
+    version_of,
+)
+from oracles.adapters.refusals import load, require_plain
 from oracles.adapters.script_text import mask_expression
 from oracles.adapters.scripted import Chained, Function, ScriptedOperation, Statements, call_steps
 from oracles.adapters.stablehlo import COMPUTED, REDUCTION, precision_of, program, widths_of
@@ -30,7 +38,12 @@ from specs.cases import Case, Shape
 from specs.formats import format_named
 from specs.model.cache import cache_folder
 
-VARIANTS: tuple[str, ...] = ("jit", "folded", "stablehlo", "gpu")
+ANYWHERE = ("jit", "folded", "stablehlo")
+"""The variants that convert on any platform, and without one on the CPU."""
+
+VARIANTS: tuple[str, ...] = (*ANYWHERE, "gpu")
+
+OPEN_ROADS = PLATFORM_ROADS
 
 DTYPES: Mapping[str, str] = names_in("jax")
 """The dtypes that jax.numpy has; none is of six bits."""
@@ -88,28 +101,40 @@ class Jax(Chained):
         os.environ["NPROC"] = "1"
         # By default each process takes three quarters of a GPU's memory when it starts.
         os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
+        road = self._road_of(variant)
+        if road is not None:
+            os.environ |= road.libraries
         jax = load("jax", "jax")
-        require_variant(self.name, variant, VARIANTS)
         self.version = str(jax.__version__)
-        self._variant = variant
-        self.row_limits = FOLDING_LIMITS if variant == "folded" else ()
-        self._backend = self.devices.get(variant)
-        self.chain_roads = CHAIN_ROADS.get(variant, ())
+        self._words = variant
+        self._variant = road.variant if road is not None else variant
+        self.row_limits = FOLDING_LIMITS if self._variant == "folded" else ()
+        self._backend = road and road.platform
+        self.chain_roads = CHAIN_ROADS.get(self._variant, ())
         self._jax = jax
-        if self._backend is None:
+        if self._backend != ALIAS:
             # Do not let a GPU answer for the CPU, and do not even look for one.
-            jax.config.update("jax_platforms", "cpu")
+            jax.config.update("jax_platforms", self._backend or "cpu")
         # Removing frames of jax from the traceback of a refusal takes fifteen times as long.
         jax.config.update("jax_traceback_filtering", "off")
         # By default jax silently narrows 64-bit types.
         jax.config.update("jax_enable_x64", True)
         if variant in KEEPING:
             _keep_executables(jax)
-        _require_device(jax, self._backend or "cpu")
-        self.header = HEADER.replace("cpu", "") if self._backend else HEADER
-        self.results = "y, compiled" if variant == "folded" else "y"
+        self._device = device_on(jax, road, ANYWHERE) if road is not None else None
+        if road is not None and variant not in VARIANTS:
+            self.version += f", {version_of(self._device, road)}"
+        self.header = _header(road)
+        self.results = "y, compiled" if self._variant == "folded" else "y"
         super().__init__(jax=jax, jnp=jax.numpy)
-        self.claims = (*OPERATIONS, *_standard_claims(jax, variant))
+        self.claims = (*OPERATIONS, *_standard_claims(jax, self._variant or variant))
+
+    def _road_of(self, variant: str | None) -> PlatformRoad | None:
+        if variant is None or variant in ANYWHERE:
+            return None
+        if variant in VARIANTS:
+            return PlatformRoad(self.devices[variant], variant)
+        return platform_road(variant, ANYWHERE)
 
     def dtype(self, dtype: str) -> np.dtype[Any]:
         """Return the numpy dtype of jax's dtype; raise Unsupported if jax has none."""
@@ -150,6 +175,16 @@ class Jax(Chained):
         """
         there = f', jax.devices("{self._backend}")[0]' if self._backend else ""
         return f"jax.device_put(bits.view(jnp.{DTYPES[dtype]}){there})"
+
+    def patterns(self, dtype: str, tensor: Any) -> Bits:
+        """Return the patterns in an array; raise Unsupported unless it lies on the device."""
+        if self._variant != "folded":
+            self._require_place(tensor.devices())
+        return super().patterns(dtype, tensor)
+
+    def _require_place(self, devices: Collection[Any]) -> None:
+        if self._device is not None and [*devices] != [self._device]:
+            raise Unsupported(f"jax used {', '.join(map(str, devices))}, not {self._device}")
 
     def patterns_text(self, dtype: str) -> str:
         """Return the Python expression of the patterns in ``y``, an array of this dtype."""
@@ -257,6 +292,7 @@ class Jax(Chained):
                 return super().run(make, case, bits)
             with _kept_from(self._jax, NEVER):
                 y, compiled = make(self.tensor(case.source, bits))
+        self._require_place(compiled.runtime_executable().local_devices())
         left = COMPUTED.search(compiled.as_text())
         if left:
             raise Unsupported(f"XLA did not fold this at compile time, but left a {left[1]}")
@@ -306,8 +342,8 @@ class Jax(Chained):
         return NAMESPACE.call_script(self.version, case, call, bits)
 
     def _require_calls(self) -> None:
-        if self._variant is not None:
-            raise Unsupported(f"jax:{self._variant} makes no calls")
+        if self._words is not None:
+            raise Unsupported(f"jax:{self._words} makes no calls")
 
 
 def _standard_claims(jax: Any, variant: str | None) -> tuple[str, ...]:
@@ -349,22 +385,25 @@ def _kept_from(jax: Any, seconds: float) -> Iterator[None]:
         jax.config.update(KEPT_FROM, before)
 
 
-def _require_device(jax: Any, backend: str) -> None:
-    try:
-        jax.local_devices(backend=backend)
-    except RuntimeError:
-        raise Unsupported(
-            f"jax {jax.__version__} sees no {backend.upper()} device; ask `jax`, or install a jax "
-            "that is built for the device (https://docs.jax.dev/en/latest/installation.html)"
-        ) from None
+def _header(road: PlatformRoad | None) -> str:
+    """Return the first lines of a script, with places for `version` and `case`."""
+    if road is None:
+        return HEADER
+    named = {"JAX_ENABLE_X64": "1", **road.environment, "NPROC": "1"}
+    body = "".join(f"    {key!r}: {value!r},\n" for key, value in named.items())
+    escaped = body.replace("'", '"').replace("{", "{{").replace("}", "}}")
+    before, _, after = HEADER.partition(SETTINGS)
+    return f"{before}os.environ |= {{{{\n{escaped}}}}}\n{after}"
 
 
-HEADER = """\
-# jax {version}: {case}
+SETTINGS = """\
+os.environ |= {{"JAX_ENABLE_X64": "1", "JAX_PLATFORMS": "cpu", "NPROC": "1"}}
+"""
+HEADER = f"""\
+# jax {{version}}: {{case}}
 import os
 
-os.environ |= {{"JAX_ENABLE_X64": "1", "JAX_PLATFORMS": "cpu", "NPROC": "1"}}
-
+{SETTINGS}
 import jax
 import jax.numpy as jnp
 import numpy as np

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from oracles.adapters.onnx_backends import BACKEND_ROADS, OnnxBackend
 from oracles.adapters.onnx_models import (
     FIRST_NUMBERED,
     LATEST,
@@ -36,7 +37,6 @@ from oracles.adapters.refusals import (
     load,
     plain_road,
     require_plain,
-    require_variant,
 )
 from oracles.adapters.script_text import (
     NUMPY_DTYPES,
@@ -55,7 +55,12 @@ if TYPE_CHECKING:
 
 VARIANTS: tuple[str, ...] = ()
 
+OPEN_ROADS = BACKEND_ROADS
+
 CACHED_MODELS = 64
+
+USUAL = 13
+"""An opset that every backend should have."""
 
 HEADER = """\
 # onnx {version}: {case}
@@ -75,11 +80,12 @@ def evaluator_run(
     bits: Bits,
     *,
     is_bitcast: bool = False,
+    run: str = RUN,
 ) -> str:
     """Return the statements that run a script's ``model`` on ``bits`` and print the answers.
 
     ``models`` finds the numbers of dtypes that numpy lacks. The script also prints shapes with
-    ``is_bitcast``, and for ``bits`` that are no row.
+    ``is_bitcast``, and for ``bits`` that are no row. ``run`` binds y, and has a place for x.
     """
     source, target = format_named(case.source), format_named(case.target)
     x, y, binding = "bits", f'y.view("{target.storage}"){mask_expression(case.target)}', ""
@@ -95,21 +101,27 @@ def evaluator_run(
         if is_bitcast
         else print_statement(case.source, case.target, bits, y)
     )
-    return binding + RUN.format(x=x) + shown
+    return binding + run.format(x=x) + shown
 
 
 class Onnx:
-    """Casts, bitcasts and quantizes by ONNX's ReferenceEvaluator, on models of one node."""
+    """Casts, bitcasts and quantizes by ONNX's ReferenceEvaluator, on models of one node.
+
+    A backend of ONNX that the variant names casts and bitcasts in its place.
+    """
 
     name = "onnx"
     claims: tuple[str, ...] = ("onnx-cast", "onnx-cast-like", "onnx-bitcast", *CLAIMS)
-    chain_roads = ("evaluator",)
+    chain_roads: tuple[str, ...] = ("evaluator",)
 
     def __init__(self, variant: str | None = None) -> None:
         self._onnx: Any = load("onnx", "onnx")
         self._reference: Any = load("onnx.reference", "onnx")
-        require_variant(self.name, variant, VARIANTS)
         self.version = str(self._onnx.__version__)
+        self._backend = OnnxBackend(variant) if variant is not None else None
+        if self._backend is not None:
+            self.version += f", {self._backend.version}"
+            self.chain_roads, self.claims = (), self.claims[: -len(CLAIMS)]
         self._models = ModelBuilder(self._onnx)
         self._nodes = NodeModels(self._models)
         self._refusal = lru_cache(CACHED_MODELS)(self._check)
@@ -124,6 +136,8 @@ class Onnx:
         """
         require_plain(case, "ONNX's Cast")
         graph = cast_graph(case)
+        if self._backend is not None:
+            return self._by_backend(graph, bits)
         evaluator = self._evaluator(graph, bits.ndim)
         if graph.opset < FIRST_NUMBERED:
             raise Unsupported("ReferenceEvaluator reads the attribute `to` only as a number")
@@ -133,6 +147,26 @@ class Onnx:
             if not self._lacks_cast(graph, bits):
                 raise
             raise Unsupported(first_line(error.__cause__ or error)) from None
+
+    def _by_backend(self, graph: Graph, bits: Bits) -> Bits:
+        """Return the backend's answer; raise Unsupported if it refuses zeros, but no usual ones.
+
+        Raises the checker's error for a model that it refuses.
+        """
+        self._require_accepted(graph, bits.ndim)
+        try:
+            return self._answer(self._evaluator(graph, bits.ndim), graph, bits)
+        except Exception as error:
+            usual = Graph(USUAL, "float32", "float16", "Cast")
+            calls = (partial(self._answer_to_zeros, each) for each in (graph, usual))
+            if not is_lacking((Exception,), *calls):
+                raise
+            raise Unsupported(first_line(error)) from None
+
+    def _answer_to_zeros(self, graph: Graph) -> Bits:
+        entry = format_named(graph.source)
+        zeros = np.array(["0"], object) if entry.kind == "text" else np.zeros(1, entry.storage)
+        return self._answer(self._evaluator(graph, 1), graph, zeros)
 
     def _lacks_cast(self, graph: Graph, bits: Bits) -> bool:
         """Return whether numpy, by which the evaluator casts, has no such cast.
@@ -159,6 +193,8 @@ class Onnx:
         Raises Unsupported if ONNX has no node for the case, onnx no such dtype or the evaluator no
         such operator, and the checker's error for a model that it refuses.
         """
+        if self._backend is not None:
+            raise Unsupported(f"onnx:backend={self._backend.name} casts and bitcasts alone")
         node, tensors = quantize_node(case, tensors)
         shapes = without_lengths(node, shapes_of(node, tensors))
         evaluator = self._node_evaluator(node, shapes)
@@ -201,6 +237,8 @@ class Onnx:
         """
         require_plain(case, "ONNX's BitCast")
         graph = bitcast_graph(case)
+        if self._backend is not None:
+            return self._by_backend(graph, bits)
         return self._answer(self._evaluator(graph, bits.ndim), graph, bits).copy()
 
     def bitcast_road(self, case: Case) -> str:
@@ -222,6 +260,8 @@ class Onnx:
         Raises the errors of ``cast``.
         """
         self.cast(case, bits[:1])  # refuses what ``cast`` refuses, for the same reason
+        if self._backend is not None:
+            return partial(self.cast, case, bits)
         graph = cast_graph(case)
         x = bits.view(self._dtype(graph.source))
         return partial(self._run, self._evaluator(graph, bits.ndim), graph, x)
@@ -236,6 +276,8 @@ class Onnx:
             evaluator = self._evaluator(graph, bits.ndim)
         except self._onnx.shape_inference.InferenceError as error:
             raise Unsupported(first_line(error)) from None
+        if self._backend is not None:
+            return self._by_backend(graph, bits)
         return self._answer(evaluator, graph, bits)
 
     def reproduce(self, case: Case, bits: Bits) -> str:
@@ -286,12 +328,17 @@ class Onnx:
         return script
 
     def _script(self, case: Case, graph: Graph, bits: Bits) -> str:
+        header, run = HEADER, RUN
+        if self._backend is not None:
+            header, run = self._backend.header, self._backend.run_text
         return (
-            HEADER.format(version=self.version, case=case)
+            header.format(version=self.version, case=case)
             + f"{bits_statement(case.source, bits)}\n"
             + self._models.statement(graph, bits.ndim)
             + CHECK
-            + evaluator_run(self._models, case, bits, is_bitcast=graph.operator == "BitCast")
+            + evaluator_run(
+                self._models, case, bits, is_bitcast=graph.operator == "BitCast", run=run
+            )
         )
 
     def _evaluator(self, graph: Graph, rank: int) -> Any:
@@ -299,10 +346,13 @@ class Onnx:
 
         ``rank`` is that of the input: the checker needs a shape.
         """
+        self._require_accepted(graph, rank)
+        return self._evaluator_of(graph, None if self._backend is None else rank)
+
+    def _require_accepted(self, graph: Graph, rank: int) -> None:
         refusal = self._refusal(graph, rank)
         if refusal is not None:
             raise refusal.with_traceback(None)
-        return self._evaluator_of(graph)
 
     def _create_node_evaluator(self, node: OpsetNode, shapes: Shapes) -> Any:
         """Return a node's evaluator, or the error with which its model is refused.
@@ -339,8 +389,11 @@ class Onnx:
             return refusal
         return None
 
-    def _create_evaluator(self, graph: Graph) -> Any:
-        return self._reference.ReferenceEvaluator(self._models.with_input(graph, None))
+    def _create_evaluator(self, graph: Graph, rank: int | None) -> Any:
+        model = self._models.with_input(graph, rank)
+        if self._backend is not None:
+            return self._backend.evaluator(model)
+        return self._reference.ReferenceEvaluator(model)
 
     def _answer(self, evaluator: Any, graph: Graph, bits: Bits) -> Bits:
         text = format_named(graph.source).kind == "text"

@@ -15,9 +15,16 @@ import numpy as np
 
 from oracles.adapters.onnx_quantize_models import CLAIMS, quantize_node
 from oracles.adapters.openvino_onnx import OnnxNodes
-from oracles.adapters.openvino_plugin import SETTINGS, Lacking, Plugin, nothing
+from oracles.adapters.openvino_plugin import (
+    CPU,
+    DEVICE_ROADS,
+    Lacking,
+    Plugin,
+    device_named,
+    nothing,
+)
 from oracles.adapters.openvino_tensors import DTYPES, OpenvinoTensors
-from oracles.adapters.refusals import is_lacking, load, require_plain, require_variant
+from oracles.adapters.refusals import is_lacking, load, require_plain
 from oracles.adapters.script_text import (
     PACK,
     UNPACK,
@@ -41,6 +48,8 @@ It folds constants when it compiles (`cpu-folded`). openvino's pass ``ConstantFo
 variant: it calls the reference, which is the adapter without a variant.
 """
 
+OPEN_ROADS = DEVICE_ROADS
+
 LIKE = "openvino-convert-like"
 """The document whose cases are answered by ConvertLike, all others by Convert."""
 
@@ -49,7 +58,7 @@ CACHED_MODELS = 32
 
 
 class OpenVino:
-    """Casts and quantizes by openvino's own reference or, with any variant, by its CPU plugin."""
+    """Casts and quantizes by openvino's own reference or, with a variant, by a device's plugin."""
 
     name = "openvino"
     claims: tuple[str, ...] = ("openvino-convert", LIKE, *CLAIMS)
@@ -58,15 +67,21 @@ class OpenVino:
         self._openvino: Any = load("openvino", "openvino")
         self._operators: Any = load("openvino.opset15", "openvino")
         self._passes: Any = load("openvino.passes", "openvino")
-        require_variant(self.name, variant, VARIANTS)
+        is_open = variant is not None and variant not in VARIANTS
+        device = device_named(variant) if variant is not None and is_open else CPU
         self.version = str(self._openvino.__version__).partition("-")[0]
-        self._variant = variant
-        self.compiles_shapes = variant in ("cpu", "cpu-folded")
-        self.chain_roads = CHAIN_ROADS if variant in ("cpu", "cpu-dynamic") else ()
-        self._plugin = Plugin(self._openvino)
+        # On other devices models are compiled as for the CPU.
+        self._variant = "cpu" if is_open else variant
+        self.compiles_shapes = self._variant in ("cpu", "cpu-folded")
+        self.chain_roads = CHAIN_ROADS if self._variant in ("cpu", "cpu-dynamic") else ()
+        self._plugin = Plugin(self._openvino, device)
         self._tensors = OpenvinoTensors(self._openvino)
         self._compiled = lru_cache(CACHED_MODELS)(self._compile)
         self._lacks = lru_cache(None)(self._try_conversion)
+        if is_open:
+            parameter, node = self._graph(Case("", "", "float32", "float16"), [1])
+            model = self._openvino.Model([node], [parameter], "cast")
+            self.version += f", {self._plugin.version(model, VARIANTS)}"
 
     def cast(self, case: Case, bits: Bits) -> Bits:
         """Return ``bits`` cast by one Convert or, for cases of ``LIKE``, one ConvertLike.
@@ -189,7 +204,8 @@ class OpenVino:
         else:
             script += COMPILE.format(
                 results="convert",
-                settings=repr(dict(SETTINGS)).replace("'", '"'),
+                settings=self._plugin.settings_text,
+                device=self._plugin.device,
                 parameters="[]" if is_folded else "[operand]",
                 feed="" if is_folded else "request.set_input_tensor(x)\n",
                 number="",
@@ -214,7 +230,8 @@ class OpenVino:
             + "".join(steps)
             + COMPILE.format(
                 results=", ".join(f"step{number}" for number in results),
-                settings=repr(dict(SETTINGS)).replace("'", '"'),
+                settings=self._plugin.settings_text,
+                device=self._plugin.device,
                 parameters="[operand]",
                 feed="request.set_input_tensor(x)\n",
                 number="0, " if len(results) > 1 else "",
@@ -283,7 +300,7 @@ class OpenVino:
         def lacking() -> str:
             pairs = ((case.source, case.target) for case in cases)
             lacks = (pair for pair in pairs if self._lacks(*pair))
-            words = "openvino's CPU plugin does not convert {} to {}"
+            words = f"openvino's {self._plugin.device} plugin does not convert {{}} to {{}}"
             return next((words.format(*map(DTYPES.get, pair)) for pair in lacks), "")
 
         return lacking
@@ -421,7 +438,7 @@ if not convert.evaluate([y], [x]):
 COMPILE = """\
 model = ov.Model([{results}], {parameters}, "cast")
 settings = {settings}
-request = ov.Core().compile_model(model, "CPU", settings).create_infer_request()
+request = ov.Core().compile_model(model, "{device}", settings).create_infer_request()
 {feed}request.set_output_tensor({number}y)
 request.start_async()
 request.wait()

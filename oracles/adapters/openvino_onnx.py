@@ -25,7 +25,7 @@ from oracles.adapters.onnx_quantize_models import (
     usual_node,
     without_lengths,
 )
-from oracles.adapters.openvino_plugin import SETTINGS, Plugin, nothing
+from oracles.adapters.openvino_plugin import Plugin, nothing
 from oracles.adapters.openvino_tensors import OpenvinoTensors
 from oracles.adapters.refusals import is_lacking, load
 from oracles.adapters.tensor_memory import tensor_content
@@ -126,7 +126,7 @@ class OnnxNodes:
             compiled = self._plugin.compile(self._read_plainly(plain, shapes), nothing)
             self._plugin.run(compiled.create_infer_request(), nothing)
 
-        words = f"openvino's CPU plugin runs no {_words(node)}"
+        words = f"openvino's {self._plugin.device} plugin runs no {_words(node)}"
         return words if self._is_lacking(node, run) else ""
 
     def _is_lacking(self, node: OpsetNode, call: Callable[[OpsetNode, Shapes], Any]) -> bool:
@@ -154,8 +154,8 @@ class OnnxNodes:
             script += EVALUATE.format(given=", ".join(given.values()))
         else:
             named = ", ".join(f'"{name}": {tensor}' for name, tensor in given.items())
-            settings = repr(dict(SETTINGS)).replace("'", '"')
-            script += RUN.format(settings=settings, given=named)
+            plugin = self._plugin
+            script += RUN.format(settings=plugin.settings_text, device=plugin.device, given=named)
         for number, (name, dtype) in enumerate(node.outputs):
             count = tensors["x"].size if name == "y" else 1
             patterns = patterns_expression(dtype, f"{answers}[{number}].data", count)
@@ -188,6 +188,6 @@ model.evaluate(answers, [{given}])
 """
 
 RUN = """\
-request = ov.Core().compile_model(model, "CPU", {settings}).create_infer_request()
+request = ov.Core().compile_model(model, "{device}", {settings}).create_infer_request()
 request.infer({{{given}}})
 """

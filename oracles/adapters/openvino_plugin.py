@@ -1,16 +1,24 @@
-"""openvino's CPU plugin: it compiles models, folds their constants, and runs them."""
+"""openvino's plugins: one compiles models for its device, folds constants, and runs them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from oracles.adapters.road_words import parse_road
 from oracles.protocol import Unsupported
 
-SETTINGS: Mapping[str, str | int] = {
-    "INFERENCE_NUM_THREADS": 1,
-    # By default the plugin may compute in bfloat16, depending on the machine.
-    "EXECUTION_MODE_HINT": "ACCURACY",
+CPU = "CPU"
+
+ACCURATE: Mapping[str, str | int] = {"EXECUTION_MODE_HINT": "ACCURACY"}
+"""Forbids to compute in narrower floats, as a plugin may by default, depending on the machine."""
+
+THREADS: Mapping[str, str | int] = {"INFERENCE_NUM_THREADS": 1}
+"""What only the CPU plugin takes."""
+
+DEVICE_ROADS: Mapping[str, str] = {
+    "DEVICE": "a device of openvino, such as GPU, NPU or GPU.1; AUTO runs where the version says",
+    "DEVICE,DEVICE": "a device that chooses among others, such as HETERO,GPU,CPU",
 }
 
 Lacking = Callable[[], str]
@@ -22,18 +30,57 @@ def nothing() -> str:
     return ""
 
 
-class Plugin:
-    """Compiles and runs openvino's models on the CPU."""
+def device_named(words: str) -> str:
+    """Return the name of the device that a variant's words are, such as ``HETERO:GPU,CPU``."""
+    first, *others = parse_road("openvino", words, ()).words
+    return f"{first}:{','.join(others)}" if others else first
 
-    def __init__(self, openvino: Any) -> None:
+
+class Plugin:
+    """Compiles and runs openvino's models on a device, which need not be the CPU."""
+
+    def __init__(self, openvino: Any, device: str = CPU) -> None:
         self._openvino = openvino
+        self.device = device
+        self.settings = {**(THREADS if device == CPU else {}), **ACCURATE}
         self.core = openvino.Core()
+        self._ran_on: list[str] = []
+
+    @property
+    def settings_text(self) -> str:
+        """The Python expression of the settings with which a script compiles."""
+        return repr(self.settings).replace("'", '"')
+
+    def version(self, model: Any, variants: tuple[str, ...]) -> str:
+        """Return the devices on which a model runs, which all others must do, too.
+
+        Raises Unsupported if openvino has no such device; the message lists ``variants``.
+        """
+        try:
+            compiled = self.core.compile_model(model, self.device, self.settings)
+        except RuntimeError as error:
+            reason = str(error).strip().splitlines()[-1]  # after places in openvino's source
+            here = ", ".join(self.core.available_devices)
+            raise Unsupported(
+                f"openvino has no variant `{self.device}`; its variants are {', '.join(variants)},"
+                f" its devices here {here}: {reason}"
+            ) from None
+        self._ran_on = _devices_of(compiled)
+        ran_on = ", ".join(self._ran_on)
+        return self.device if self._ran_on == [self.device] else f"{self.device} runs on {ran_on}"
 
     def compile(self, model: Any, lacking: Lacking) -> Any:
-        """Return the compiled model; raise Unsupported if that fails for what is ``lacking``."""
-        return self._or_unsupported(
-            lambda: self.core.compile_model(model, "CPU", dict(SETTINGS)), lacking
+        """Return the compiled model; raise Unsupported if that fails for what is ``lacking``.
+
+        Also raises it for a model that is compiled for other devices than the first one.
+        """
+        compiled = self._or_unsupported(
+            lambda: self.core.compile_model(model, self.device, self.settings), lacking
         )
+        if self._ran_on and (found := _devices_of(compiled)) != self._ran_on:
+            others = ", ".join(self._ran_on)
+            raise Unsupported(f"{self.device} runs this on {', '.join(found)}, not on {others}")
+        return compiled
 
     def request_to_folded(self, model: Any, lacking: Lacking) -> Any:
         """Return an inference request to a model of constants that the plugin has folded.
@@ -68,3 +115,8 @@ class Plugin:
             if not reason:
                 raise
             raise Unsupported(reason) from None
+
+
+def _devices_of(compiled: Any) -> list[str]:
+    """Return the devices on which a compiled model runs; AUTO puts some in parentheses."""
+    return [name.strip("()") for name in compiled.get_property("EXECUTION_DEVICES")]

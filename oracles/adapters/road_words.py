@@ -46,7 +46,8 @@ def parse_road(backend: str, variant: str, keys: Collection[str] | None = None) 
         elif key in options:
             raise Unsupported(f"{backend}:{variant} has `{key}` twice")
         elif keys is not None and key not in keys:
-            known = did_you_mean(key, keys).strip() or f"its options are {', '.join(keys)}"
+            takes = f"its options are {', '.join(keys)}" if keys else "it takes none"
+            known = did_you_mean(key, keys).strip() or takes
             raise Unsupported(f"{backend} has no option `{key}`; {known}")
         else:
             options[key] = value

@@ -16,9 +16,19 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from oracles.adapters.refusals import first_line, load, require_variant
+from oracles.adapters.refusals import load
 from oracles.adapters.scripted import Chained, Function, ScriptedOperation, Statements, call_steps
 from oracles.adapters.torch_calls import SYNTAX, TorchCalls
+from oracles.adapters.torch_devices import (
+    DEVICE_ROADS,
+    DeviceRoad,
+    FallbackWatch,
+    device_road,
+    first_sentence,
+    forbid_fallback,
+    require_device,
+    require_place,
+)
 from oracles.adapters.torch_quantize import Quantizer
 from oracles.adapters.torch_tensors import (
     DTYPES,
@@ -39,6 +49,8 @@ if TYPE_CHECKING:
     from specs.chains import Company
 
 VARIANTS: tuple[str, ...] = ("view", "compile", "threads", "cuda", "decomposed")
+
+OPEN_ROADS = DEVICE_ROADS
 
 ALONE = {"view": "bitcasts alone", "decomposed": "quantization alone"}
 """The variants that do not cast, each with what it offers."""
@@ -83,8 +95,13 @@ class Torch(Chained):
     )  # fmt: skip
 
     def __init__(self, variant: str | None = None) -> None:
+        is_open = variant is not None and variant not in VARIANTS
+        if is_open:
+            forbid_fallback()
         self._torch: Any = load("torch", "torch")
-        require_variant(self.name, variant, VARIANTS)
+        self._road: DeviceRoad | None = None
+        if variant is not None and is_open:
+            self._road = device_road(self._torch, variant, VARIANTS)
         super().__init__(torch=self._torch)
         self.version = str(self._torch.__version__)
         if variant != "threads":
@@ -92,13 +109,25 @@ class Torch(Chained):
         self._variant = variant
         self._device = self.devices.get(variant)
         if self._device is not None:
-            _require_device(self._torch, self._device)
-        self._tensors = TorchTensors(self._torch, self._device)
+            require_device(self._torch, self._device)
+        self._to = self._device
         self.chain_roads = CHAIN_ROADS.get(variant, (EAGER,))
+        if self._road is not None:
+            self._follow(self._road)
+        self._tensors = TorchTensors(self._torch, self._device)
         # A compiled kernel serves all lengths, but only one rank.
         self.compiles_shapes = variant == "compile"
         if self.compiles_shapes:
             self._dynamo = _compiler(self._torch)
+
+    def _follow(self, road: DeviceRoad) -> None:
+        self._device, self._to = road.device, road.to
+        self._watch, self._watched = FallbackWatch(self._torch), set[Hashable]()
+        if road.is_copy:
+            self.chain_roads = ()
+        if road.module:
+            self.header = self.header.rstrip("\n") + f"\nimport {road.module}\n\n"
+            self.version += f", {road.module} {road.version}".rstrip()
 
     def require_dtype(self, operation: ScriptedOperation, dtype: str) -> None:
         """Raise Unsupported for a dtype that torch cannot cast or, for other operations, view."""
@@ -109,6 +138,8 @@ class Torch(Chained):
         super().require_parameters(operation, case)
         if self._variant in ALONE and (operation, self._variant) != ("bitcast", "view"):
             raise Unsupported(f"torch:{self._variant} offers {ALONE[self._variant]}; torch casts")
+        if self._device != self._to and operation == "bitcast":
+            raise Unsupported(f"torch:{self._variant} casts; torch:{self._device} views, too")
 
     def tensor_text(self, dtype: str) -> str:
         """Return the Python expression of a tensor of this dtype, made from the array ``bits``."""
@@ -134,7 +165,8 @@ class Torch(Chained):
         """
         method, target = "to" if operation == "cast" else "view", VIEWED[case.target]
         maker = "torch.compile" if self.compiles_shapes else ""
-        return call_steps(f"x.{method}(torch.{target})", maker, OPTIONS)
+        there = f'"{self._to}", ' if self._to != self._device else ""
+        return call_steps(f"x.{method}({there}torch.{target})", maker, OPTIONS)
 
     def cast_text(self, case: Case, x: str) -> str:
         """Return the Python expression that casts the expression ``x`` by one ``to``."""
@@ -169,7 +201,12 @@ class Torch(Chained):
         return self._tensors.tensor(dtype, bits)
 
     def patterns(self, dtype: str, tensor: Any) -> Bits:
-        """Return the patterns in a tensor; two codes that share a byte become two patterns."""
+        """Return the patterns in a tensor; two codes that share a byte become two patterns.
+
+        Raises Unsupported for a tensor that does not lie on the device of the results.
+        """
+        if self._to is not None:
+            require_place(self._torch, tensor, self._to)
         return self._tensors.bits(dtype, tensor)
 
     def answer(self, operation: ScriptedOperation, case: Case, bits: Bits) -> Bits:
@@ -179,14 +216,18 @@ class Torch(Chained):
         this shape.
         """
         make = self.made(operation, case, self.form_of(operation, case, bits))
-        return self._run(operation, make, case, self.tensor(case.source, bits))
+        try:
+            x = self.tensor(case.source, bits)
+        except NotImplementedError as error:
+            raise Unsupported(first_sentence(error)) from None
+        return self._run(operation, make, case, x)
 
     def _run(self, operation: ScriptedOperation, make: Function, case: Case, x: Any) -> Bits:
         try:
             y = self._quietly(operation, make, x)
             codes = self.patterns(case.target, y)
         except NotImplementedError as error:
-            raise Unsupported(first_line(error)) from None
+            raise Unsupported(first_sentence(error)) from None
         # A view shares x's memory, and `to` x's own dtype returns x: copy, so that the answer owns
         # its memory. numpy copies bytes unchanged; `clone` would turn every bool into 0 or 1.
         return codes.copy() if shares_memory(x, y) else codes
@@ -201,7 +242,19 @@ class Torch(Chained):
             self._mark(operation, x)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
+            if self._road is None or not self._road.stays_on_device:
+                return make(x)
+            return self._on_device(operation, make, x)
+
+    def _on_device(self, operation: ScriptedOperation, make: Function, x: Any) -> Any:
+        """Return ``make(x)``, where the first call of a function is watched for a fallback."""
+        require_place(self._torch, x, self._device or "")
+        key = (operation, make)
+        if key in self._watched:
             return make(x)
+        made = self._watch.call(partial(make, x))
+        self._watched.add(key)
+        return made
 
     def _mark(self, operation: ScriptedOperation, x: Any) -> None:
         """Mark the lengths of ``x``, so that torch compiles one kernel for all of them.
@@ -227,7 +280,7 @@ class Torch(Chained):
             try:
                 return super().chains(case, company, bits)
             except NotImplementedError as error:
-                raise Unsupported(first_line(error)) from None
+                raise Unsupported(first_sentence(error)) from None
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:
         """Return ``bits`` reinterpreted by one ``view``, which scales the last dimension.
@@ -320,6 +373,8 @@ class Torch(Chained):
         self.require("cast", case)
         if self._device is None:
             raise Unsupported("the tensors are on the CPU")
+        if self._road is not None:
+            raise Unsupported("only torch:cuda makes its own inputs")
         source, target = map(self._tensors.castable, (case.source, case.target))
         return DeviceSweep(self._torch, self._device, source, target, most)
 
@@ -330,7 +385,7 @@ class Torch(Chained):
         """
         # Two codes share an element: pad an odd number of them with another one.
         padded = np.resize(bits, bits.size + bits.size % 2) if dtype in PAIRED else bits
-        back = self.patterns(dtype, self.tensor(dtype, padded).clone())
+        back = self._tensors.bits(dtype, self.tensor(dtype, padded).clone())
         return back[: bits.size].reshape(bits.shape) if dtype in PAIRED else back
 
     def reproduce_bitcast(self, case: Case, bits: Bits) -> str:
@@ -378,14 +433,6 @@ def _compiler(torch: Any) -> Any:
     except failure as error:
         raise NotInstalled("torch:compile needs a C++ compiler, g++ or what CXX names") from error
     return dynamo
-
-
-def _require_device(torch: Any, device: str) -> None:
-    if not torch.get_device_module(device).is_available():
-        raise Unsupported(
-            f"torch {torch.__version__} sees no {device.upper()} device; ask `torch`, or install a "
-            "torch that is built for the device (https://pytorch.org/get-started)"
-        )
 
 
 class DeviceSweep:

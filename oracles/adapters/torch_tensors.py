@@ -35,7 +35,7 @@ def tensor_text(dtype: str, device: str | None = None) -> str:
     """
     array = "bits.view(np.complex128)" if dtype == "complex128" else "bits"
     there = f'.to("{device}")' if device else ""
-    return f"torch.from_numpy({array}){there}.view(torch.{VIEWED[dtype]})"
+    return f"torch.from_numpy({array}).view(torch.{VIEWED[dtype]}){there}"
 
 
 def patterns_text(dtype: str, device: str | None = None) -> str:
@@ -46,7 +46,7 @@ def patterns_text(dtype: str, device: str | None = None) -> str:
     storage, back = format_named(dtype).storage, ".cpu()" if device else ""
     if storage == "V16":
         return f'y{back}.numpy().view("V16")'
-    return f"y.view(torch.{storage}){back}.numpy()"
+    return f"y{back}.view(torch.{storage}).numpy()"
 
 
 class TorchTensors:

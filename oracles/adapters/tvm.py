@@ -1,4 +1,4 @@
-"""TVM's ``astype`` and ``reinterpret``, compiled for the CPU by LLVM, or folded by relax."""
+"""TVM's ``astype`` and ``reinterpret``, compiled for the CPU by a target, or folded by relax."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from oracles.adapters.dtype_table import names_in
-from oracles.adapters.refusals import is_lacking, load, plain_road, require_plain, require_variant
+from oracles.adapters.refusals import is_lacking, load, plain_road, require_plain
 from oracles.adapters.script_text import (
     bits_statement,
     mask_expression,
@@ -20,6 +20,7 @@ from oracles.adapters.script_text import (
     print_tensor,
 )
 from oracles.adapters.scripted import Function, ScriptedOperation, Statements
+from oracles.adapters.tvm_targets import LLVM, TARGET_ROADS, target_named
 from oracles.memory_layouts import is_packed
 from oracles.protocol import Bits, Bound, Unsupported
 from specs.cases import Case, Shape
@@ -34,10 +35,13 @@ VARIANTS: tuple[str, ...] = ("static", "folded")
 relax only folds (`folded`): what it compiles becomes the same program as without it.
 """
 
-DTYPES: Mapping[str, str] = names_in("tvm")
+OPEN_ROADS = TARGET_ROADS
 
-TARGET = "llvm"
-"""Names no processor, so that the instructions are the same on all machines."""
+VERBS: Mapping[ScriptedOperation, str] = {
+    "cast": "casts", "bitcast": "reinterprets", "copy": "copies",
+}  # fmt: skip
+
+DTYPES: Mapping[str, str] = names_in("tvm")
 
 
 class Tvm:
@@ -53,14 +57,22 @@ class Tvm:
     def __init__(self, variant: str | None = None) -> None:
         self._tvm: Any = load("tvm", "tvm")
         te, tirx = load("tvm.te", "tvm"), load("tvm.tirx", "tvm")
-        require_variant(self.name, variant, VARIANTS)
         self._names = {"tvm": self._tvm, "te": te, "tirx": tirx}
         self.version = str(self._tvm.__version__)
+        self._target = LLVM
+        if variant is not None and variant not in VARIANTS:
+            self._target = target_named(self._tvm, variant, VARIANTS)
+            self.version += f", {self._target.words}"
+            variant = None
         self._variant = variant
         self.compiles_shapes = variant is not None
         self.chain_roads = () if variant == "folded" else ("loop",)
+        # A compiler of C refuses by an error of its own.
+        self._refusals: tuple[type[Exception], ...] = (self._tvm.error.InternalError, RuntimeError)
+        if self._target is LLVM:
+            self._refusals = self._refusals[:1]
         self._folding = RelaxFolding(self._tvm)
-        self._lacks = lru_cache(None)(self._try_cast)
+        self._lacks = lru_cache(None)(self._try)
         self._kernel = lru_cache(256 if variant else None)(self._compile)
 
     def bitcast_road(self, case: Case) -> str:
@@ -174,7 +186,8 @@ class Tvm:
         """
         source, target = path[0], path[-1]
         form = bits.shape if self._variant == "static" else None
-        body = FOLD if self._variant == "folded" else _loop(operation, path, form).text
+        loop = _loop(operation, path, form, "{compiler}")
+        body = FOLD if self._variant == "folded" else loop.text
         modules = {None: "te, tirx", "static": "te", "folded": "relax"}[self._variant]
         mask = mask_expression(target)
         return (
@@ -187,7 +200,9 @@ class Tvm:
                 source_storage=format_named(source).storage,
             )
             + body.format(
-                target=_name(target), storage=format_named(target).storage, compiler=TARGET
+                target=_name(target),
+                storage=format_named(target).storage,
+                compiler=self._target.text,
             )
             + (f"answers = answers{mask}\n" if mask else "")
         )
@@ -224,7 +239,7 @@ class Tvm:
         entry = format_named(target)
         x, content = self._tensor(source, bits.shape)
         np.copyto(content, bits)
-        y = self._folding.answer(x, DTYPES[target], TARGET)
+        y = self._folding.answer(x, DTYPES[target], self._target.kind)
         raw = y._create_view((bits.size * np.dtype(entry.storage).itemsize,), "uint8")
         codes: Bits = np.from_dlpack(raw).view(entry.storage).reshape(bits.shape)
         return codes.copy()
@@ -245,37 +260,47 @@ class Tvm:
     ) -> Function:
         try:
             return self._generate(operation, path, shape)
-        except self._tvm.error.InternalError:
-            if operation != "cast" or not any(starmap(self._lacks, pairwise(path))):
+        except self._refusals:
+            if not any(starmap(partial(self._lacks, operation), pairwise(path))):
                 raise
-            casts = " to ".join(map(_name, path))
-            raise Unsupported(f"TVM generates no code for {TARGET} that casts {casts}") from None
+            words = f"{VERBS[operation]} {' to '.join(map(_name, path))}"
+            code = f"code for {self._target.words}"
+            raise Unsupported(f"TVM generates no {code} that {words}") from None
 
-    def _try_cast(self, source: str, target: str) -> bool:
-        """Return whether TVM refuses to compile a cast, but compiles copies of both dtypes."""
+    def _try(self, operation: ScriptedOperation, source: str, target: str) -> bool:
+        """Return whether TVM refuses to compile an operation on two dtypes, but compiles copies.
+
+        The copies are of both dtypes for LLVM, which has all of them, and else of float32.
+        """
+        is_all = self._target is LLVM
+        if is_all and operation != "cast":
+            return False
 
         def copy() -> None:
-            for dtype in (source, target):
+            for dtype in (source, target) if is_all else ("float32",):
                 self._generate("copy", (dtype, dtype), None)
 
-        cast = partial(self._generate, "cast", (source, target), None)
-        return is_lacking((self._tvm.error.InternalError,), cast, copy)
+        return is_lacking(
+            self._refusals, partial(self._generate, operation, (source, target), None), copy
+        )
 
     def _generate(
         self, operation: ScriptedOperation, path: tuple[str, ...], shape: Shape | None
     ) -> Function:
         names = dict(self._names)
-        exec(_loop(operation, path, shape).once, names)
+        exec(_loop(operation, path, shape, self._target.text).once, names)
         kernel: Function = names["kernel"]
         return kernel
 
 
-def _loop(operation: ScriptedOperation, path: tuple[str, ...], shape: Shape | None) -> Statements:
+def _loop(
+    operation: ScriptedOperation, path: tuple[str, ...], shape: Shape | None, target: str
+) -> Statements:
     """Return the statements that compile a loop, and run it from the tensor x to y.
 
     Those that run it have places for `target` and `storage`. ``path`` has the dtypes, from the
-    source to the target. If ``shape`` is None, the loop takes its length as a further argument,
-    because TVM reads none from a tensor of int4.
+    source to the target, and ``target`` is the expression of TVM's target. If ``shape`` is None,
+    the loop takes its length as a further argument, because TVM reads none from a tensor of int4.
     """
     names, source = [*map(_name, path[1:])], _name(path[0])
     element = "a(*i)" + "".join(f'.astype("{name}")' for name in names)
@@ -288,7 +313,7 @@ def _loop(operation: ScriptedOperation, path: tuple[str, ...], shape: Shape | No
         source=source,
         element=element,
         arguments="n, " if is_open else "",
-        compiler=TARGET,
+        compiler=target,
     )
     run = f"kernel({'len(bits), ' if is_open else ''}x, y)\n"
     return Statements(f'y, answers = tensor("{{target}}", "{{storage}}")\n{run}', once)
@@ -349,7 +374,7 @@ content[...] = bits
 COMPILE = """\
 {length}a = te.placeholder({shape}, "{source}", "a")
 b = te.compute({shape}, lambda *i: {element})
-kernel = tvm.compile(te.create_prim_func([{arguments}a, b]), "{compiler}")["main"]
+kernel = tvm.compile(te.create_prim_func([{arguments}a, b]), {compiler})["main"]
 """
 
 FOLD = """\
@@ -358,7 +383,7 @@ with builder.function("main", []):
     with builder.dataflow():
         cast = builder.emit_output(relax.op.astype(relax.const(x), "{target}"))
     builder.emit_func_output(cast)
-with tvm.target.Target("{compiler}"):
+with tvm.target.Target({compiler}):
     module = relax.transform.FoldConstant()(relax.transform.LegalizeOps()(builder.get()))
 y = module["main"].body.body.value
 content = y._create_view((bits.size * np.dtype("{storage}").itemsize,), "uint8")

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from typing import Any
 
 from reports.changes.change import ChangeKind
@@ -23,13 +24,21 @@ SIGNS = dict(zip(KINDS, "✕‡∅!†≠+", strict=True))
 """The sign of each kind of finding, so that no page depends on color alone."""
 MOST_FINDINGS = 5
 """The most findings of a backend that a wide front page shows at first."""
+LONGEST_NAME = 120
+"""The most characters of a finding that the name of its page has; file systems allow 255."""
 MOST_ROWS = 40
 """The most rows of a finding's table of pairs that are shown at first; others are collapsed."""
 
 
 def finding_page(finding: Finding) -> str:
-    """Return the file name of a finding's page."""
-    return f"finding-{re.sub(r'[^a-zA-Z0-9_.-]+', '-', finding.id)}.html"
+    """Return the file name of a finding's page.
+
+    A backend's name may have options and paths: then a digest tells it from similar ones.
+    """
+    name = re.sub(r"[^a-zA-Z0-9_.-]+", "-", finding.id)
+    if {*"=,"} & {*finding.backend} or len(name) > LONGEST_NAME:
+        name = f"{name[:LONGEST_NAME]}-{sha256(finding.id.encode()).hexdigest()[:8]}"
+    return f"finding-{name}.html"
 
 
 @dataclass(frozen=True)

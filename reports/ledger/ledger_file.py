@@ -81,12 +81,22 @@ def ledger_of(backend: str, case: str = "") -> str:
     return f"{backend}{joint}{rules}"
 
 
+def parts_of(name: str) -> tuple[str, str]:
+    """Return the backend of a ledger's name, and the house rules; empty if it has none.
+
+    >>> parts_of("ort+java"), parts_of("tvm:llvm,mattr=+f16c")
+    (('ort', 'java'), ('tvm:llvm,mattr=+f16c', ''))
+    """
+    backend, joint, rules = name.rpartition(JOINT)
+    return (backend, rules) if joint and rules in known_rules() else (name, "")
+
+
 def path_of(name: str) -> Path | None:
     """Return the path of a ledger, even if there is no file; None if its backend cannot have one.
 
     The ledger of house rules that do not ship lies beside the file of these rules.
     """
-    backend, _, rules = name.partition(JOINT)
+    backend, rules = parts_of(name)
     if not BACKEND_NAME.fullmatch(backend):
         return None
     is_own = rules in known_rules() and rules not in shipped_rules()
@@ -96,10 +106,10 @@ def path_of(name: str) -> Path | None:
 
 def update_command(name: str) -> str:
     """Return the command line that rewrites a ledger by what its backend does now."""
-    backend, joint, rules = name.partition(JOINT)
-    if joint and rules not in shipped_rules() and rules in known_rules():
-        rules = str(known_rules()[rules].source.path)
-    by_rules = f" --rules={rules}" if joint else ""
+    backend, rules = parts_of(name)
+    by_rules = f" --rules={rules}" if rules else ""
+    if rules and rules not in shipped_rules():
+        by_rules = f" --rules={known_rules()[rules].source.path}"
     return f"pytest --pyargs conformance --backend={backend}{by_rules} --update-ledger"
 
 
