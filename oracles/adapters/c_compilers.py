@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import ctypes
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Hashable, Mapping
-from functools import lru_cache, partial
+from collections.abc import Mapping
+from functools import lru_cache
 from typing import ClassVar
 
+from oracles.adapters.compiled_loops import CompiledLoops, Loop
 from oracles.adapters.refusals import require_variant
-from oracles.adapters.scripted import Scripted, ScriptedOperation, Statements
-from oracles.memory_layouts import in_huge_pages
-from oracles.protocol import Bits, Bound, NotInstalled, Unsupported
+from oracles.adapters.scripted import ScriptedOperation
+from oracles.protocol import NotInstalled, Unsupported
 from specs.cases import Case
-from specs.formats import format_named
 
 ROADS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "x87": ("", ("-mno-sse", "-mfpmath=387")),
@@ -44,30 +42,6 @@ TYPES: Mapping[str, str] = {
 OF_COMPILERS = frozenset({"float16", "bfloat16"})
 """The dtypes whose types are extensions."""
 
-HEADER = """\
-# {name} {{version}}: {{case}}
-import ctypes
-import subprocess
-import tempfile
-import numpy as np
-
-"""
-LOOP = '''\
-code = """
-#include <stdint.h>
-void cast(long n, const {source} *restrict x, {target} *restrict y) {{
-    for (long i = 0; i < n; i++) y[i] = ({target})x[i];
-}}
-"""
-with tempfile.TemporaryDirectory() as folder:
-    library = folder + "/cast.so"
-    command = {command}
-    command += ["-shared", "-fPIC", "-x", "c", "-", "-o", library]
-    subprocess.run(command, input=code.encode(), check=True)
-    cast = ctypes.CDLL(library).cast
-cast.argtypes = [ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
-'''
-CALL = "y = np.empty(x.shape, np.{storage})\ncast(x.size, x.ctypes.data, y.ctypes.data)\n"
 TRIAL = """\
 int main(void) {{
     volatile float x = 0;
@@ -77,7 +51,7 @@ int main(void) {{
 """
 
 
-class Compiler(Scripted):
+class Compiler(CompiledLoops):
     """Casts by loops in C, a library for each pair; a subclass names the compiler."""
 
     operations: ClassVar[Mapping[ScriptedOperation, str]] = {"cast": "a cast in C"}
@@ -91,14 +65,13 @@ class Compiler(Scripted):
             advice = f"install it (apt-get install {self.name}) and have `{self.name}` on the PATH"
             raise NotInstalled(f"{self.name} is missing: {advice}")
         require_variant(self.name, variant, VARIANTS)
-        super().__init__(ctypes=ctypes, subprocess=subprocess, tempfile=tempfile)
+        super().__init__()
         macros = self._macros()
         if ("__clang__" in macros) != (self.name == "clang"):
             raise NotInstalled(
                 f"`{self.name}` on the PATH is another compiler: put {self.name} first"
             )
         self.version = ".".join(macros[each] for each in self.versions)
-        self.header = HEADER.format(name=self.name)
         feature, self._flags = ROADS[variant] if variant else ("", ())
         if feature and f"__{feature}__" not in self._macros("-march=native"):
             raise Unsupported(f"{self.name}:{variant} needs a processor with {feature}")
@@ -111,38 +84,14 @@ class Compiler(Scripted):
         if dtype not in TYPES or (dtype in OF_COMPILERS and self._lacks(TYPES[dtype])):
             raise Unsupported(f"{self.name} {self.version} has no type of {dtype}")
 
-    def tensor_text(self, dtype: str) -> str:
-        """Return the Python expression of a contiguous copy of ``bits``: C reads plain memory."""
-        return "bits.copy()"
-
-    def patterns_text(self, dtype: str) -> str:
-        """Return the Python expression of the patterns, into which the loop writes."""
-        return "y"
-
-    def steps(self, operation: ScriptedOperation, case: Case, form: Hashable) -> Statements:
-        """Return the statements that compile the loop of a pair once, and call it."""
-        command = "[" + ", ".join(f'"{word}"' for word in (self.name, "-O3", *self._flags)) + "]"
+    def loop(self, case: Case) -> Loop:
+        """Return the loop of C's cast."""
         source, target = TYPES[case.source], TYPES[case.target]
-        once = LOOP.format(source=source, target=target, command=command)
-        return Statements(CALL.format(storage=format_named(case.target).storage), once)
+        return Loop(source, target, f"({target})x[i]")
 
-    def bind(self, case: Case, bits: Bits) -> Bound:
-        """Return a call of the loop from ``bits`` into an array that calls reuse.
-
-        Raises Unsupported as ``cast`` does.
-        """
-        self.require("cast", case)
-        if not bits.flags.c_contiguous:
-            return partial(self.cast, case, bits)
-        loop = self.prepared(self.steps("cast", case, None).once, None)["cast"]
-        answers = in_huge_pages(len(bits), format_named(case.target).storage)
-        x, y = bits.ctypes.data, answers.ctypes.data
-
-        def call() -> Bits:
-            loop(bits.size, x, y)
-            return answers
-
-        return call
+    def command_text(self) -> str:
+        """Return the Python expression of the compiler's command and its flags."""
+        return "[" + ", ".join(f'"{word}"' for word in (self.name, "-O3", *self._flags)) + "]"
 
     def _macros(self, *flags: str) -> dict[str, str]:
         """Return the macros that are defined with these flags; none if the compiler refuses one."""
