@@ -15,10 +15,13 @@ from oracles.adapters.scripted import ScriptedOperation
 from oracles.protocol import NotInstalled, Unsupported
 from specs.cases import Case
 
+SOFT = "soft"
+"""The variant that calls the functions of the compiler's library, libgcc or compiler-rt."""
 ROADS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "x87": ("", ("-mno-sse", "-mfpmath=387")),
     "f16c": ("F16C", ("-mf16c",)),
     "avx512": ("AVX512DQ", ("-mavx512f", "-mavx512dq", "-mavx512bw", "-mavx512vl")),
+    SOFT: ("", ()),
 }
 """By variant, what the processor must have, and the flags.
 
@@ -42,6 +45,16 @@ TYPES: Mapping[str, str] = {
 OF_COMPILERS = frozenset({"float16", "bfloat16"})
 """The dtypes whose types are extensions."""
 
+MODES: Mapping[str, str] = {"float64": "df", "float32": "sf", "float16": "hf", "bfloat16": "bf"}
+"""By dtype, the wider first, its name in the functions of the compiler's library."""
+INTEGERS: Mapping[str, tuple[str, str]] = {
+    "int64": ("", "di"),
+    "int32": ("", "si"),
+    "uint64": ("uns", "di"),
+    "uint32": ("uns", "si"),
+}
+"""By dtype, the sign that stands before the names of both types, and its name."""
+
 TRIAL = """\
 int main(void) {{
     volatile float x = 0;
@@ -49,6 +62,32 @@ int main(void) {{
     return (int)(float)y;
 }}
 """
+
+CALL = """\
+{declared}
+int main(void) {{
+    volatile {source} x = 0;
+    volatile {target} y = {function}(x);
+    return (int)y;
+}}
+"""
+
+
+def soft_function(source: str, target: str) -> str | None:
+    """Return the name of the library function that converts a pair; None if none has that name."""
+    if source in MODES and target in MODES:
+        order = [*MODES]
+        first, second = order.index(source), order.index(target)
+        if first == second or {first, second} == {2, 3}:
+            return None
+        return f"__{'trunc' if first < second else 'extend'}{MODES[source]}{MODES[target]}2"
+    if source in MODES and target in INTEGERS:
+        sign, integer = INTEGERS[target]
+        return f"__fix{sign}{MODES[source]}{integer}"
+    if source in INTEGERS and target in MODES:
+        sign, integer = INTEGERS[source]
+        return f"__float{sign.removesuffix('s')}{integer}{MODES[target]}"
+    return None
 
 
 class Compiler(CompiledLoops):
@@ -77,17 +116,34 @@ class Compiler(CompiledLoops):
             raise Unsupported(f"{self.name}:{variant} needs a processor with {feature}")
         if not self._macros(*self._flags):
             raise Unsupported(f"{self.name} {self.version} takes no {' '.join(self._flags)} here")
+        self._is_soft = variant == SOFT
         self._lacks = lru_cache(None)(self._try_type)
+        self._declaration = lru_cache(None)(self._try_function)
 
     def require_dtype(self, operation: ScriptedOperation, dtype: str) -> None:
         """Raise Unsupported for a dtype of which C or this compiler has no type."""
         if dtype not in TYPES or (dtype in OF_COMPILERS and self._lacks(TYPES[dtype])):
             raise Unsupported(f"{self.name} {self.version} has no type of {dtype}")
 
+    def require(self, operation: ScriptedOperation, case: Case) -> None:
+        """Raise Unsupported for a pair that C or the compiler's library does not convert."""
+        super().require(operation, case)
+        self.loop(case)
+
     def loop(self, case: Case) -> Loop:
-        """Return the loop of C's cast."""
+        """Return the loop of C's cast, or of the library's function for the pair.
+
+        Raises Unsupported if the library has none.
+        """
         source, target = TYPES[case.source], TYPES[case.target]
-        return Loop(source, target, f"({target})x[i]")
+        if not self._is_soft:
+            return Loop(source, target, f"({target})x[i]")
+        function = soft_function(case.source, case.target)
+        declared = self._declaration(function, source, target) if function else None
+        if declared is None:
+            named = function or f"function for {case.source} to {case.target}"
+            raise Unsupported(f"the library of {self.name} {self.version} has no {named}")
+        return Loop(source, target, f"{function}(x[i])", declared)
 
     def command_text(self) -> str:
         """Return the Python expression of the compiler's command and its flags."""
@@ -105,6 +161,14 @@ class Compiler(CompiledLoops):
             code = TRIAL.format(name=name)
             done = self._run("-O3", *self._flags, "-o", folder + "/trial", code=code)
             return done.returncode != 0
+
+    def _try_function(self, function: str, source: str, target: str) -> str | None:
+        """Return the declaration of a library function; None if a program with it does not link."""
+        declared = f"#include <stdint.h>\n{target} {function}({source});\n"
+        names = {"declared": declared, "function": function, "source": source, "target": target}
+        with tempfile.TemporaryDirectory() as folder:
+            done = self._run("-O3", "-o", folder + "/trial", code=CALL.format(**names))
+        return None if done.returncode else declared
 
     def _run(self, *words: str, code: str = "") -> subprocess.CompletedProcess[str]:
         command = [self.name, *words, "-x", "c", "-"]
