@@ -49,6 +49,8 @@ class Loop:
     source: str
     target: str
     answer: str
+    before: str = "#include <stdint.h>\n"
+    """What stands before the function."""
 
 
 class CompiledLoops(Scripted):
@@ -56,8 +58,6 @@ class CompiledLoops(Scripted):
 
     operations: ClassVar[Mapping[ScriptedOperation, str]] = {"cast": "a compiled cast"}
     language: ClassVar[str] = "c"
-    before: ClassVar[str] = "#include <stdint.h>\n"
-    """What stands before the function."""
 
     def __init__(self, imports: str = "", **imported: Any) -> None:
         super().__init__(ctypes=ctypes, subprocess=subprocess, tempfile=tempfile, **imported)
@@ -83,7 +83,7 @@ class CompiledLoops(Scripted):
         """Return the statements that compile the loop of a pair once, and call it."""
         loop = self.loop(case)
         once = LOOP.format(
-            before=self.before,
+            before=loop.before,
             source=loop.source,
             target=loop.target,
             answer=loop.answer,
