@@ -10,7 +10,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.abc import SourceLoader
 from importlib.machinery import ModuleSpec
@@ -147,10 +147,17 @@ def _block_library(name: str, attribute: str) -> Builtin:
     return Builtin(f"{ADAPTERS}.{name}", attribute, name, extra, in_nights=False)
 
 
-def _in_folder(name: str, attribute: str, package: str | None = None) -> Builtin:
-    """Return a backend whose adapter, requirements and ledger are the folder ``adapters/NAME``."""
-    module = f"{ADAPTERS}.{name}"
-    return Builtin(module, attribute, package or name, in_nights=False, has_folder=True)
+def _in_folder(
+    name: str, attribute: str, package: str | None = None, executable: str | None = None
+) -> Builtin:
+    """Return a backend whose adapter, requirements and ledger are the folder ``adapters/NAME``.
+
+    One that starts an executable needs no package.
+    """
+    made = Builtin(f"{ADAPTERS}.{name}", attribute, in_nights=False, has_folder=True)
+    if executable is not None:
+        return replace(made, executable=executable)
+    return replace(made, package=package or name)
 
 
 BUILTINS: dict[str, Builtin] = {
@@ -188,6 +195,7 @@ BUILTINS: dict[str, Builtin] = {
     "mlx": _block_library("mlx", "Mlx"),
     "numba": _in_folder("numba", "Numba"),
     "cuda_headers": _in_folder("cuda_headers", "CudaHeaders", "nvidia.cu13"),
+    "hip_headers": _in_folder("hip_headers", "HipHeaders", executable="clang++"),
     "cinn": Builtin(f"{ADAPTERS}.cinn", "Cinn", "paddle"),
     "pypto": Builtin(f"{ADAPTERS}.pypto", "Pypto", "pypto"),
 }

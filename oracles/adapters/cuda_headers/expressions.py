@@ -51,7 +51,7 @@ TYPES: Mapping[str, str] = {
 """By dtype, the type of its elements."""
 
 
-def header(source: str, target: str) -> str:
+def header_of(source: str, target: str) -> str:
     """Return the header that declares the functions for a pair."""
     for dtype in (source, target):
         if dtype in CODES:
