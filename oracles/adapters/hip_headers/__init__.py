@@ -48,11 +48,17 @@ CALLS: Mapping[tuple[str, str], str] = {
     ("bfloat16", "float32"): "__bfloat162float(x[i])",
 }
 """By pair, the function of the 16-bit types."""
-FLAGS = (
-    *("-x", "hip", "--offload-host-only", "-nogpuinc", "-nogpulib", "-no-hip-rt", "-w", "-O2"),
-    *("-std=c++17", "-include", "cstdint", "-include", "cstdlib", "-D__HIP_PLATFORM_AMD__"),
+WORDS = (
+    "clang++ -x hip --offload-host-only -nogpuinc -nogpulib -no-hip-rt -w -O2",
+    "-std=c++17 -include cstdint -include cstdlib -D__HIP_PLATFORM_AMD__",
 )
-"""Nothing is compiled for a GPU, and nothing is linked."""
+"""The command: nothing is compiled for a GPU, and nothing is linked."""
+COMMAND = f"""\
+(
+        "{WORDS[0]}".split()
+        + "{WORDS[1]}".split()
+        + ["-I" + os.environ.get("ROCM_PATH", "/opt/rocm") + "/include"]
+    )"""
 
 
 class HipHeaders(HeaderFunctions):
@@ -74,7 +80,7 @@ class HipHeaders(HeaderFunctions):
 
     def _version(self) -> str:
         folder = os.environ.get("ROCM_PATH", "/opt/rocm") + "/include"
-        command = ["clang++", *FLAGS, f"-I{folder}", "-E", "-dM", "-"]
+        command = [*" ".join(WORDS).split(), f"-I{folder}", "-E", "-dM", "-"]
         code = "#include <hip/hip_version.h>\n#include <hip/hip_fp8.h>\n"
         done = subprocess.run(command, input=code, capture_output=True, text=True, check=False)
         found = dict(re.findall(r"#define HIP_VERSION_(MAJOR|MINOR|PATCH) (\d+)", done.stdout))
@@ -100,5 +106,4 @@ class HipHeaders(HeaderFunctions):
 
     def command_text(self) -> str:
         """Return the Python expression of the compiler's command and its flags."""
-        words = ", ".join(f'"{word}"' for word in ("clang++", *FLAGS))
-        return f'[{words}, "-I" + os.environ.get("ROCM_PATH", "/opt/rocm") + "/include"]'
+        return COMMAND
