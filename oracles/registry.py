@@ -10,7 +10,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.abc import SourceLoader
 from importlib.machinery import ModuleSpec
@@ -150,11 +150,22 @@ def _block_library(name: str, attribute: str) -> Builtin:
 
 
 def _in_folder(
-    name: str, attribute: str, package: str | None = None, npm: str | None = None
+    name: str,
+    attribute: str,
+    package: str | None = None,
+    *,
+    npm: str | None = None,
+    executable: str | None = None,
 ) -> Builtin:
-    """Return a backend whose adapter, requirements and ledger are the folder ``adapters/NAME``."""
+    """Return a backend whose adapter, requirements and ledger are the folder ``adapters/NAME``.
+
+    One that starts an executable needs no package.
+    """
     module = f"{ADAPTERS}.{name}"
-    return Builtin(module, attribute, package or name, in_nights=False, has_folder=True, npm=npm)
+    made = Builtin(module, attribute, in_nights=False, has_folder=True, npm=npm)
+    if executable is not None:
+        return replace(made, executable=executable)
+    return replace(made, package=package or name)
 
 
 BUILTINS: dict[str, Builtin] = {
@@ -199,6 +210,8 @@ BUILTINS: dict[str, Builtin] = {
     "arrow": _in_folder("arrow", "Arrow", "pyarrow"),
     "polars": _in_folder("polars", "Polars"),
     "duckdb": _in_folder("duckdb", "DuckDB"),
+    "cuda_headers": _in_folder("cuda_headers", "CudaHeaders", "nvidia.cu13"),
+    "hip_headers": _in_folder("hip_headers", "HipHeaders", executable="clang++"),
     "cinn": Builtin(f"{ADAPTERS}.cinn", "Cinn", "paddle"),
     "pypto": Builtin(f"{ADAPTERS}.pypto", "Pypto", "pypto"),
 }

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-import ctypes
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Hashable, Mapping
-from functools import lru_cache, partial
+from collections.abc import Mapping
+from functools import lru_cache
 from typing import ClassVar
 
+from oracles.adapters.compiled_loops import CompiledLoops, Loop
 from oracles.adapters.refusals import require_variant
-from oracles.adapters.scripted import Scripted, ScriptedOperation, Statements
-from oracles.memory_layouts import in_huge_pages
-from oracles.protocol import Bits, Bound, NotInstalled, Unsupported
+from oracles.adapters.scripted import ScriptedOperation
+from oracles.protocol import NotInstalled, Unsupported
 from specs.cases import Case
-from specs.formats import format_named
 
+SOFT = "soft"
+"""The variant that calls the functions of the compiler's library, libgcc or compiler-rt."""
 ROADS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "x87": ("", ("-mno-sse", "-mfpmath=387")),
     "f16c": ("F16C", ("-mf16c",)),
     "avx512": ("AVX512DQ", ("-mavx512f", "-mavx512dq", "-mavx512bw", "-mavx512vl")),
+    SOFT: ("", ()),
 }
 """By variant, what the processor must have, and the flags.
 
@@ -44,30 +45,16 @@ TYPES: Mapping[str, str] = {
 OF_COMPILERS = frozenset({"float16", "bfloat16"})
 """The dtypes whose types are extensions."""
 
-HEADER = """\
-# {name} {{version}}: {{case}}
-import ctypes
-import subprocess
-import tempfile
-import numpy as np
+MODES: Mapping[str, str] = {"float64": "df", "float32": "sf", "float16": "hf", "bfloat16": "bf"}
+"""By dtype, the wider first, its name in the functions of the compiler's library."""
+INTEGERS: Mapping[str, tuple[str, str]] = {
+    "int64": ("", "di"),
+    "int32": ("", "si"),
+    "uint64": ("uns", "di"),
+    "uint32": ("uns", "si"),
+}
+"""By dtype, the sign that stands before the names of both types, and its name."""
 
-"""
-LOOP = '''\
-code = """
-#include <stdint.h>
-void cast(long n, const {source} *restrict x, {target} *restrict y) {{
-    for (long i = 0; i < n; i++) y[i] = ({target})x[i];
-}}
-"""
-with tempfile.TemporaryDirectory() as folder:
-    library = folder + "/cast.so"
-    command = {command}
-    command += ["-shared", "-fPIC", "-x", "c", "-", "-o", library]
-    subprocess.run(command, input=code.encode(), check=True)
-    cast = ctypes.CDLL(library).cast
-cast.argtypes = [ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
-'''
-CALL = "y = np.empty(x.shape, np.{storage})\ncast(x.size, x.ctypes.data, y.ctypes.data)\n"
 TRIAL = """\
 int main(void) {{
     volatile float x = 0;
@@ -76,8 +63,34 @@ int main(void) {{
 }}
 """
 
+CALL = """\
+{declared}
+int main(void) {{
+    volatile {source} x = 0;
+    volatile {target} y = {function}(x);
+    return (int)y;
+}}
+"""
 
-class Compiler(Scripted):
+
+def soft_function(source: str, target: str) -> str | None:
+    """Return the name of the library function that converts a pair; None if none has that name."""
+    if source in MODES and target in MODES:
+        order = [*MODES]
+        first, second = order.index(source), order.index(target)
+        if first == second or {first, second} == {2, 3}:
+            return None
+        return f"__{'trunc' if first < second else 'extend'}{MODES[source]}{MODES[target]}2"
+    if source in MODES and target in INTEGERS:
+        sign, integer = INTEGERS[target]
+        return f"__fix{sign}{MODES[source]}{integer}"
+    if source in INTEGERS and target in MODES:
+        sign, integer = INTEGERS[source]
+        return f"__float{sign.removesuffix('s')}{integer}{MODES[target]}"
+    return None
+
+
+class Compiler(CompiledLoops):
     """Casts by loops in C, a library for each pair; a subclass names the compiler."""
 
     operations: ClassVar[Mapping[ScriptedOperation, str]] = {"cast": "a cast in C"}
@@ -91,58 +104,50 @@ class Compiler(Scripted):
             advice = f"install it (apt-get install {self.name}) and have `{self.name}` on the PATH"
             raise NotInstalled(f"{self.name} is missing: {advice}")
         require_variant(self.name, variant, VARIANTS)
-        super().__init__(ctypes=ctypes, subprocess=subprocess, tempfile=tempfile)
+        super().__init__()
         macros = self._macros()
         if ("__clang__" in macros) != (self.name == "clang"):
             raise NotInstalled(
                 f"`{self.name}` on the PATH is another compiler: put {self.name} first"
             )
         self.version = ".".join(macros[each] for each in self.versions)
-        self.header = HEADER.format(name=self.name)
         feature, self._flags = ROADS[variant] if variant else ("", ())
         if feature and f"__{feature}__" not in self._macros("-march=native"):
             raise Unsupported(f"{self.name}:{variant} needs a processor with {feature}")
         if not self._macros(*self._flags):
             raise Unsupported(f"{self.name} {self.version} takes no {' '.join(self._flags)} here")
+        self._is_soft = variant == SOFT
         self._lacks = lru_cache(None)(self._try_type)
+        self._declaration = lru_cache(None)(self._try_function)
 
     def require_dtype(self, operation: ScriptedOperation, dtype: str) -> None:
         """Raise Unsupported for a dtype of which C or this compiler has no type."""
         if dtype not in TYPES or (dtype in OF_COMPILERS and self._lacks(TYPES[dtype])):
             raise Unsupported(f"{self.name} {self.version} has no type of {dtype}")
 
-    def tensor_text(self, dtype: str) -> str:
-        """Return the Python expression of a contiguous copy of ``bits``: C reads plain memory."""
-        return "bits.copy()"
+    def require(self, operation: ScriptedOperation, case: Case) -> None:
+        """Raise Unsupported for a pair that C or the compiler's library does not convert."""
+        super().require(operation, case)
+        self.loop(case)
 
-    def patterns_text(self, dtype: str) -> str:
-        """Return the Python expression of the patterns, into which the loop writes."""
-        return "y"
+    def loop(self, case: Case) -> Loop:
+        """Return the loop of C's cast, or of the library's function for the pair.
 
-    def steps(self, operation: ScriptedOperation, case: Case, form: Hashable) -> Statements:
-        """Return the statements that compile the loop of a pair once, and call it."""
-        command = "[" + ", ".join(f'"{word}"' for word in (self.name, "-O3", *self._flags)) + "]"
-        source, target = TYPES[case.source], TYPES[case.target]
-        once = LOOP.format(source=source, target=target, command=command)
-        return Statements(CALL.format(storage=format_named(case.target).storage), once)
-
-    def bind(self, case: Case, bits: Bits) -> Bound:
-        """Return a call of the loop from ``bits`` into an array that calls reuse.
-
-        Raises Unsupported as ``cast`` does.
+        Raises Unsupported if the library has none.
         """
-        self.require("cast", case)
-        if not bits.flags.c_contiguous:
-            return partial(self.cast, case, bits)
-        loop = self.prepared(self.steps("cast", case, None).once, None)["cast"]
-        answers = in_huge_pages(len(bits), format_named(case.target).storage)
-        x, y = bits.ctypes.data, answers.ctypes.data
+        source, target = TYPES[case.source], TYPES[case.target]
+        if not self._is_soft:
+            return Loop(source, target, f"({target})x[i]")
+        function = soft_function(case.source, case.target)
+        declared = self._declaration(function, source, target) if function else None
+        if declared is None:
+            named = function or f"function for {case.source} to {case.target}"
+            raise Unsupported(f"the library of {self.name} {self.version} has no {named}")
+        return Loop(source, target, f"{function}(x[i])", declared)
 
-        def call() -> Bits:
-            loop(bits.size, x, y)
-            return answers
-
-        return call
+    def command_text(self) -> str:
+        """Return the Python expression of the compiler's command and its flags."""
+        return "[" + ", ".join(f'"{word}"' for word in (self.name, "-O3", *self._flags)) + "]"
 
     def _macros(self, *flags: str) -> dict[str, str]:
         """Return the macros that are defined with these flags; none if the compiler refuses one."""
@@ -156,6 +161,14 @@ class Compiler(Scripted):
             code = TRIAL.format(name=name)
             done = self._run("-O3", *self._flags, "-o", folder + "/trial", code=code)
             return done.returncode != 0
+
+    def _try_function(self, function: str, source: str, target: str) -> str | None:
+        """Return the declaration of a library function; None if a program with it does not link."""
+        declared = f"#include <stdint.h>\n{target} {function}({source});\n"
+        names = {"declared": declared, "function": function, "source": source, "target": target}
+        with tempfile.TemporaryDirectory() as folder:
+            done = self._run("-O3", "-o", folder + "/trial", code=CALL.format(**names))
+        return None if done.returncode else declared
 
     def _run(self, *words: str, code: str = "") -> subprocess.CompletedProcess[str]:
         command = [self.name, *words, "-x", "c", "-"]
