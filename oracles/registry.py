@@ -188,6 +188,7 @@ BUILTINS: dict[str, Builtin] = {
     "mlx": _block_library("mlx", "Mlx"),
     "numba": _in_folder("numba", "Numba"),
     "tinygrad": _in_folder("tinygrad", "Tinygrad"),
+    "iree": _in_folder("iree", "Iree"),
     "cinn": Builtin(f"{ADAPTERS}.cinn", "Cinn", "paddle"),
     "pypto": Builtin(f"{ADAPTERS}.pypto", "Pypto", "pypto"),
 }
