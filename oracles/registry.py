@@ -189,6 +189,7 @@ BUILTINS: dict[str, Builtin] = {
     "numba": _in_folder("numba", "Numba"),
     "tinygrad": _in_folder("tinygrad", "Tinygrad"),
     "iree": _in_folder("iree", "Iree"),
+    "litert": _in_folder("litert", "Litert", "ai_edge_litert"),
     "cinn": Builtin(f"{ADAPTERS}.cinn", "Cinn", "paddle"),
     "pypto": Builtin(f"{ADAPTERS}.pypto", "Pypto", "pypto"),
 }

@@ -1,4 +1,4 @@
-"""IREE: ``stablehlo.convert`` on a row of any length, compiled once per pair, and run on the CPU."""
+"""IREE: ``stablehlo.convert`` on rows of any length, compiled once per pair, on the CPU."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Iree(Scripted):
     dtypes = DTYPES
 
     def __init__(self, variant: str | None = None) -> None:
-        runtime: Any = load_own("iree.runtime", __file__)
+        load_own("iree.runtime", __file__)
         api: Any = load_own("iree.compiler.api", __file__)
         require_variant(self.name, variant, VARIANTS)
         super().__init__(
