@@ -190,6 +190,7 @@ BUILTINS: dict[str, Builtin] = {
     "tinygrad": _in_folder("tinygrad", "Tinygrad"),
     "iree": _in_folder("iree", "Iree"),
     "litert": _in_folder("litert", "Litert", "ai_edge_litert"),
+    "executorch": _in_folder("executorch", "Executorch"),
     "cinn": Builtin(f"{ADAPTERS}.cinn", "Cinn", "paddle"),
     "pypto": Builtin(f"{ADAPTERS}.pypto", "Pypto", "pypto"),
 }

@@ -83,11 +83,12 @@ class Litert(Scripted):
         return f'y.view("{format_named(dtype).storage}"){mask_expression(dtype)}'
 
     def steps(self, operation: ScriptedOperation, case: Case, form: Hashable) -> Statements:
-        """Return the statements that build the model of a pair once, and run it on a row."""
-        once = BUILD.format(
-            source=TYPES[case.source], target=TYPES[case.target], resolver=self._resolver
-        )
-        return Statements(INVOKE, once)
+        """Return the statements that build the model of a pair once, and run it on a row.
+
+        Each row has an interpreter of its own, because one serves a single thread.
+        """
+        once = BUILD.format(source=TYPES[case.source], target=TYPES[case.target])
+        return Statements(INVOKE.format(resolver=self._resolver), once)
 
 
 def _in_numpy(dtype: str) -> str:

@@ -36,13 +36,13 @@ model = schema.ModelT(
 )
 builder = flatbuffers.Builder()
 builder.Finish(model.Pack(builder), b"TFL3")
-interpreter = Interpreter(
-    model_content=bytes(builder.Output()),
-    experimental_op_resolver_type=OpResolverType.{resolver},
-)
+content = bytes(builder.Output())
 """
 
 INVOKE = """\
+interpreter = Interpreter(
+    model_content=content, experimental_op_resolver_type=OpResolverType.{resolver}
+)
 interpreter.resize_tensor_input(0, [x.size])
 interpreter.allocate_tensors()
 interpreter.set_tensor(0, x.reshape(-1))
