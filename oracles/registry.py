@@ -212,6 +212,10 @@ BUILTINS: dict[str, Builtin] = {
     "duckdb": _in_folder("duckdb", "DuckDB"),
     "cuda_headers": _in_folder("cuda_headers", "CudaHeaders", "nvidia.cu13"),
     "hip_headers": _in_folder("hip_headers", "HipHeaders", executable="clang++"),
+    "tinygrad": _in_folder("tinygrad", "Tinygrad"),
+    "iree": _in_folder("iree", "Iree"),
+    "litert": _in_folder("litert", "Litert", "ai_edge_litert"),
+    "executorch": _in_folder("executorch", "Executorch"),
     "cinn": Builtin(f"{ADAPTERS}.cinn", "Cinn", "paddle"),
     "pypto": Builtin(f"{ADAPTERS}.pypto", "Pypto", "pypto"),
 }
