@@ -187,6 +187,7 @@ BUILTINS: dict[str, Builtin] = {
     "auto_round": _block_library("auto_round", "AutoRound"),
     "mlx": _block_library("mlx", "Mlx"),
     "numba": _in_folder("numba", "Numba"),
+    "triton": _in_folder("triton", "Triton"),
     "cinn": Builtin(f"{ADAPTERS}.cinn", "Cinn", "paddle"),
     "pypto": Builtin(f"{ADAPTERS}.pypto", "Pypto", "pypto"),
 }
