@@ -188,6 +188,7 @@ BUILTINS: dict[str, Builtin] = {
     "mlx": _block_library("mlx", "Mlx"),
     "numba": _in_folder("numba", "Numba"),
     "triton": _in_folder("triton", "Triton"),
+    "pallas": _in_folder("pallas", "Pallas", "jax"),
     "cinn": Builtin(f"{ADAPTERS}.cinn", "Cinn", "paddle"),
     "pypto": Builtin(f"{ADAPTERS}.pypto", "Pypto", "pypto"),
 }
