@@ -185,10 +185,11 @@ BUILTINS: dict[str, Builtin] = {
     "modelopt": _block_library("modelopt", "Modelopt"),
     "quark": _block_library("quark", "Quark"),
     "auto_round": _block_library("auto_round", "AutoRound"),
-    "mlx": _block_library("mlx", "Mlx"),
+    "mlx": _in_folder("mlx", "Mlx"),
     "numba": _in_folder("numba", "Numba"),
     "triton": _in_folder("triton", "Triton"),
     "pallas": _in_folder("pallas", "Pallas", "jax"),
+    "llvmlite": _in_folder("llvmlite", "Llvmlite"),
     "cinn": Builtin(f"{ADAPTERS}.cinn", "Cinn", "paddle"),
     "pypto": Builtin(f"{ADAPTERS}.pypto", "Pypto", "pypto"),
 }
