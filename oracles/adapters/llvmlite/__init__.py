@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import ctypes
+import ctypes.util
 from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -45,7 +45,7 @@ class Llvmlite(Scripted):
     name = "llvmlite"
     header = HEADER + LOAD + "\n"
     operations: ClassVar[Mapping[ScriptedOperation, str]] = {"cast": "an instruction of LLVM"}
-    claims: tuple[str, ...] = ()
+    claims: tuple[str, ...] = ("llvm-casts",)
 
     def __init__(self, variant: str | None = None) -> None:
         self._llvm: Any = load_own("llvmlite.binding", __file__)

@@ -24,7 +24,7 @@ EIGHT_BITS = ("float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz")
 FLOATS: tuple[str, ...] = ("float64", "float32", "float16", "bfloat16", *EIGHT_BITS)
 INTEGERS = ("int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8", "bool")
 ROUNDINGS: Mapping[tuple[str, str], str] = {
-    ("fp_downcast_rounding", "default"): "",
+    ("fp_downcast_rounding", "unset"): "",
     ("fp_downcast_rounding", "rtne"): "rtne",
     ("fp_downcast_rounding", "rtz"): "rtz",
     ("round", "nearest-even"): "rtne",
@@ -41,7 +41,7 @@ class Triton(Scripted):
         "cast": "tl.cast",
         "bitcast": "tl.cast with bitcast=True",
     }
-    claims: tuple[str, ...] = ()
+    claims: tuple[str, ...] = ("triton-cast",)
 
     def __init__(self, variant: str | None = None) -> None:
         require_variant(self.name, variant, VARIANTS)
