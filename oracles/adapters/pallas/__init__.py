@@ -45,7 +45,7 @@ def cast(x):
 
 
 """
-FILL = "np.resize(bits, 1 << max(14, (bits.size - 1).bit_length()))"
+FILL = "np.resize(bits, 1 << max(16, (bits.size - 1).bit_length()))"
 """A kernel wants elements, and is compiled for each number of them: so it gets a power of two."""
 OWN = "answers = answers[: bits.size].reshape(bits.shape)\n"
 
