@@ -72,7 +72,7 @@ class Triton(Scripted):
         if operation == "cast" and mixed and names & {*EIGHT_BITS}:
             raise Unsupported("tl.cast has no casts between floats of eight bits and integers")
         narrows = not mixed and source.bits > target.bits
-        if _rounding(case) == "rtz" and not narrows:
+        if _rounding(case) and not narrows:
             raise Unsupported("fp_downcast_rounding is only for casts to floats of fewer bits")
         plain = tuple(mode for mode in case.modes if mode not in ROUNDINGS)
         require_plain(replace(case, modes=plain), self.operations.get(operation, operation))
