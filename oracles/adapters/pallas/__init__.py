@@ -51,7 +51,10 @@ OWN = "answers = answers[: bits.size].reshape(bits.shape)\n"
 
 
 class Pallas(Scripted):
-    """Casts by ``astype`` in a kernel that jax's ``pallas_call`` interprets."""
+    """Casts by ``astype`` in a kernel that jax's ``pallas_call`` interprets.
+
+    It says that a kernel is then lowered as a function of jax, whose casts are StableHLO's.
+    """
 
     name = "pallas"
     header = HEADER
