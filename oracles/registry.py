@@ -200,7 +200,7 @@ BUILTINS: dict[str, Builtin] = {
     "modelopt": _block_library("modelopt", "Modelopt"),
     "quark": _block_library("quark", "Quark"),
     "auto_round": _block_library("auto_round", "AutoRound"),
-    "mlx": _block_library("mlx", "Mlx"),
+    "mlx": _in_folder("mlx", "Mlx"),
     "numba": _in_folder("numba", "Numba"),
     "ncnn": _in_folder("ncnn", "Ncnn"),
     "mnn": _in_folder("mnn", "Mnn", "MNN"),
@@ -216,6 +216,9 @@ BUILTINS: dict[str, Builtin] = {
     "iree": _in_folder("iree", "Iree"),
     "litert": _in_folder("litert", "Litert", "ai_edge_litert"),
     "executorch": _in_folder("executorch", "Executorch"),
+    "triton": _in_folder("triton", "Triton"),
+    "pallas": _in_folder("pallas", "Pallas", "jax"),
+    "llvmlite": _in_folder("llvmlite", "Llvmlite"),
     "cinn": Builtin(f"{ADAPTERS}.cinn", "Cinn", "paddle"),
     "pypto": Builtin(f"{ADAPTERS}.pypto", "Pypto", "pypto"),
 }

@@ -11,8 +11,6 @@ from oracles.adapters.block_libraries import (
     BlockLibrary,
 )
 
-VARIANTS: tuple[str, ...] = ()
-
 MODES: Mapping[tuple[str, str], tuple[str, str]] = {
     (MX, "float4e2m1"): ("mxfp4", "round-up"),
     (MX, "float8e4m3fn"): ("mxfp8", "round-up"),
@@ -33,12 +31,11 @@ FROM_LARGEST = "total = mx.array(global_bits.view(np.float32) * np.float32(448 *
 """mlx takes a global scale as the largest magnitude of the tensor from which it is computed."""
 
 
-class Mlx(BlockLibrary):
+class MlxBlocks(BlockLibrary):
     """Quantizes and decodes blocks by ``quantize`` and ``dequantize`` of ``mlx.core``."""
 
     name = "mlx"
     distribution = "mlx"
-    extra = "mlx"
     imports = "import mlx.core as mx\n"
 
     def lines(self, asked: BlockCase) -> list[str]:

@@ -1,0 +1,71 @@
+"""mlx on the CPU: ``astype`` and ``view`` of arrays, and blocks by ``quantize``."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Any, ClassVar
+
+from oracles.adapters.mlx.blocks import MlxBlocks
+from oracles.adapters.refusals import load_own, require_variant
+from oracles.adapters.scripted import Scripted, ScriptedOperation, Statements
+from oracles.protocol import Bits, Unsupported
+from specs.cases import Case
+from specs.formats import format_named
+
+VARIANTS: tuple[str, ...] = ()
+
+DTYPES: Mapping[str, str] = {
+    **{name: name for name in ("float64", "float32", "float16", "bfloat16", "complex64")},
+    **{f"{sign}int{bits}": f"{sign}int{bits}" for sign in ("", "u") for bits in (64, 32, 16, 8)},
+    "bool": "bool_",
+}
+"""By dtype, mlx's name of it."""
+
+HEADER = """\
+# mlx {version}: {case}
+import mlx.core as mx
+import numpy as np
+
+mx.set_default_device(mx.cpu)
+
+"""
+
+
+class Mlx(Scripted, MlxBlocks):
+    """Casts by ``astype``, reads bits by ``view``, and makes blocks as ``MlxBlocks`` does."""
+
+    name = "mlx"
+    header = HEADER
+    operations: ClassVar[Mapping[ScriptedOperation, str]] = {
+        "cast": "astype of mlx",
+        "bitcast": "view of mlx",
+    }
+
+    def __init__(self, variant: str | None = None) -> None:
+        mlx: Any = load_own("mlx.core", __file__)
+        require_variant(self.name, variant, VARIANTS)
+        MlxBlocks.__init__(self)
+        mlx.set_default_device(mlx.cpu)
+        Scripted.__init__(self, mx=mlx)
+
+    def require_dtype(self, operation: ScriptedOperation, dtype: str) -> None:
+        """Raise Unsupported for a dtype that mlx lacks."""
+        if dtype not in DTYPES:
+            raise Unsupported(f"mlx has no dtype {dtype}")
+
+    def tensor_text(self, dtype: str) -> str:
+        """Return the Python expression of an array of this dtype, made from ``bits``."""
+        return f"mx.array(bits.copy()).view(mx.{DTYPES[dtype]})"
+
+    def patterns_text(self, dtype: str) -> str:
+        """Return the Python expression of the patterns in ``y``, an array of this dtype."""
+        return f"np.array(y.view(mx.{format_named(dtype).storage}))"
+
+    def steps(self, operation: ScriptedOperation, case: Case, form: Hashable) -> Statements:
+        """Return the statement that casts ``x``, or views it."""
+        call = "view" if operation == "bitcast" else "astype"
+        return Statements(f"y = x.{call}(mx.{DTYPES[case.target]})\n")
+
+    def bitcast(self, case: Case, bits: Bits) -> Bits:
+        """Return what ``view`` makes of bits, in its shape; raise Unsupported as ``require``."""
+        return self.answer("bitcast", case, bits)
