@@ -37,14 +37,14 @@ model.graph.initializer.append(x)
 """
 
 SESSION = """\
-session = ort.InferenceSession(model.SerializeToString(), providers=["{provider}"])
+session = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
 """
 
 SESSION_OF_LEVEL = """\
 options = ort.SessionOptions()
 options.graph_optimization_level = ort.GraphOptimizationLevel.{level}
 session = ort.InferenceSession(
-    model.SerializeToString(), options, providers=["{provider}"]
+    model.SerializeToString(), options, providers=["CPUExecutionProvider"]
 )
 """
 
@@ -85,15 +85,13 @@ def initializer(dtype: str, number: int, bits: Bits) -> str:
     return pack + INITIALIZER.format(number=number, content=f"{array}.tobytes(), raw=True")
 
 
-def session(level: str | None, provider: str) -> str:
-    """Return the statements that open a script's session on an execution provider.
+def session(level: str | None) -> str:
+    """Return the statements that open a script's session on the CPU.
 
     ``level`` is a name in ``GraphOptimizationLevel``; if it is None, the script leaves
     onnxruntime's default.
     """
-    if level is None:
-        return SESSION.format(provider=provider)
-    return SESSION_OF_LEVEL.format(level=level, provider=provider)
+    return SESSION if level is None else SESSION_OF_LEVEL.format(level=level)
 
 
 def run(

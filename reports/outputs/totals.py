@@ -93,6 +93,8 @@ class Totals:
         self.inputs = 0
         self.has_turns = False
         """Whether some cases were left to other seeds."""
+        self.reasons: dict[str, Counter[str]] = {}
+        """By backend, the messages of cases that it does not support."""
 
     def add(self, record: dict[str, Any]) -> None:
         """Count a judgement on a case or a dtype pair, given as its ``count_record``."""
@@ -102,6 +104,8 @@ class Totals:
         row = (record["backend"], record["document"], record["version"])
         self.verdicts.setdefault(row, Counter())[record["verdict"]] += 1
         self.inputs += record["inputs"]
+        if record["verdict"] == "unsupported":
+            self.reasons.setdefault(record["backend"], Counter())[record["message"]] += 1
         self.has_turns |= record["message"].startswith(IN_TURN)
 
     @property
@@ -123,14 +127,17 @@ class Totals:
     def lines(self) -> Iterator[str]:
         """Yield a line per backend with how many of its cases and checks have each verdict.
 
-        If cases were left to other seeds, a last line says so.
+        Of a backend that supports none the line has the most frequent reason. If cases were left to
+        other seeds, a last line says so.
         """
         counts: dict[str, Counter[str]] = {}
         for (backend, *_), row in [*self.verdicts.items(), *self.pairs.verdicts.items()]:
             counts.setdefault(backend, Counter()).update(row)
         for backend, row in sorted(counts.items()):
             words = ", ".join(f"{row[each]:,} {each}" for each in VERDICTS if row[each])
-            yield f"{backend}: {words}"
+            is_all = set(row) == {"unsupported"} and backend in self.reasons
+            reason = f": {self.reasons[backend].most_common(1)[0][0]}" if is_all else ""
+            yield f"{backend}: {words}{reason}"
         if self.has_turns:
             yield LEFT_TO_OTHERS
 
