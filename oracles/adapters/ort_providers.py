@@ -64,9 +64,12 @@ class Provider:
             return str(self.ort.__version__)
         return f"{self.ort.__version__} with {self.name} {own}".rstrip()
 
-    def prepare(self, options: Any) -> None:
-        """Have sessions with these options run on the provider alone, and record that they do."""
-        options.add_session_config_entry(NO_FALLBACK, "1")
+    def prepare(self, options: Any, forbids: bool = True) -> None:
+        """Have sessions with these options run on the provider, and record which nodes do.
+
+        If it ``forbids`` that, the CPU takes none.
+        """
+        options.add_session_config_entry(NO_FALLBACK, str(int(forbids)))
         options.add_session_config_entry(RECORD, "1")
         if self.device is not None:
             options.add_provider_for_devices([self.device], dict(self.options))
@@ -80,9 +83,8 @@ class Provider:
         try:
             session, is_left = self._session(content, options), False
         except Exception as refusal:
-            options.add_session_config_entry(NO_FALLBACK, "0")
             try:
-                session, is_left = self._session(content, options), True
+                session, is_left = self._session(content, self._allowing(options)), True
             except Exception:
                 raise refusal from None
         if self.name not in session.get_providers():
@@ -104,6 +106,14 @@ class Provider:
         provider = (self.name, dict(self.options))
         # By default onnxruntime prints why it cannot use the provider, and opens the CPU's.
         return self.ort.InferenceSession(content, options, providers=[provider], enable_fallback=0)
+
+    def _allowing(self, options: Any) -> Any:
+        """Return options like the given ones, with which the CPU may take nodes."""
+        allowing = self.ort.SessionOptions()
+        for name in ("graph_optimization_level", "log_severity_level"):
+            setattr(allowing, name, getattr(options, name))
+        self.prepare(allowing, forbids=False)
+        return allowing
 
     def statements(self, level: str) -> str:
         """Return a script's statements that open its session on this provider alone."""

@@ -67,6 +67,13 @@ class TestPlugin:
         assert ("# The provider takes no lone Cast: an Identity" in script) == (least == "2")
         assert run_script(script) == ["0x3f801fff -> 0x3c00"]
 
+    def test_nothing_is_printed(self, library: Path, capfd: pytest.CaptureFixture[str]) -> None:
+        oracle = make("ort", f"ep={library},least=2")
+        oracle.cast(onnx_case("float32", "float16"), bits_of("float32", [0]))
+        with pytest.raises(Unsupported):
+            oracle.cast(onnx_case("float32", "int8"), bits_of("float32", [0]))
+        assert capfd.readouterr() == ("", "")
+
     def test_who_leaves_the_cast_to_the_cpu_is_told(self, library: Path, tmp_path: Path) -> None:
         road = f"ort:ep={library},least=3"
         code, out, _ = castigate("run", f"--backend={road}", *HALF, f"--out={tmp_path / 'run'}")
@@ -111,6 +118,19 @@ class Pretended(SimpleNamespace):
     __hash__ = object.__hash__
 
 
+class Options:
+    """Stands in for the options of a session; an entry is set once."""
+
+    graph_optimization_level = log_severity_level = 0
+
+    def __init__(self) -> None:
+        self.entries: dict[str, str] = {}
+
+    def add_session_config_entry(self, key: str, value: str) -> None:
+        assert key not in self.entries
+        self.entries[key] = value
+
+
 def pretended(
     devices: tuple[tuple[str, str], ...] = (), session: Callable[..., Any] = SimpleNamespace
 ) -> Any:
@@ -130,6 +150,7 @@ def pretended(
     return Pretended(
         __version__="1.31.1",
         InferenceSession=session,
+        SessionOptions=Options,
         get_available_providers=lambda: ["NpuExecutionProvider", CPU],
         get_ep_devices=lambda: [*registered],
         register_execution_provider_library=register,
@@ -198,8 +219,6 @@ class TestPlacement:
     @staticmethod
     def provider(*nodes: tuple[str, str], refuses: bool = False) -> tuple[Provider, Any]:
         """Return a provider of a session whose nodes, pairs of operator and provider, are given."""
-        options = SimpleNamespace(entries={})
-        options.add_session_config_entry = options.entries.__setitem__
 
         def session(content: bytes, options: Any, **more: Any) -> Any:
             if refuses and options.entries[NO_FALLBACK] == "1":
@@ -215,6 +234,7 @@ class TestPlacement:
             )
 
         found = Provider(pretended(session=session), "NpuExecutionProvider", {})
+        options = found.ort.SessionOptions()
         found.prepare(options)
         return found, options
 
