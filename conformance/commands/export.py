@@ -9,13 +9,13 @@ import typer
 from conformance.extras import EXPORTS
 
 export_app = typer.Typer(
-    no_args_is_help=True, help="Write cases and vectors for the tests of other projects."
+    no_args_is_help=True, help="Write cases, vectors and findings for the tests of other projects."
 )
 
 
 @export_app.callback()
 def export_options() -> None:
-    """Write cases and vectors for the tests of other projects."""
+    """Write cases, vectors and findings for the tests of other projects."""
 
 
 for name, function in EXPORTS.items():

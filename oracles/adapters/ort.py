@@ -222,7 +222,7 @@ class Ort:
         level = None if axes["level"] == next(iter(LEVELS)) else LEVELS[axes["level"]]
         outputs = '["y"]' if "middle" in axes else "None"
         return (
-            ort_scripts.header(self.version, f"{chain.id} on {company.road}", chain.target)
+            ort_scripts.header(self._heading(f"{chain.id} on {company.road}"), chain.target)
             + f"{bits_statement(chain.source, own)}\n"
             + self._models.chain_statement(chain, axes)
             + (ort_scripts.initializer(chain.source, number, own) if is_constant else "")
@@ -291,7 +291,7 @@ class Ort:
         names = [name for name, _ in node.inputs] if self._folded else []
         memory = tensor_content if self._folded else ort_value_buffer
         return (
-            ort_scripts.header(self.version, str(case), case.target)
+            ort_scripts.header(self._heading(str(case)), case.target)
             + tensor_statements(node, tensors, memory)
             + self._nodes.statement(node, (), names)
             + (initializers(node, tensors, number_of) if self._folded else "")
@@ -307,13 +307,10 @@ class Ort:
         level = None
         if self._folded or is_constant or case.source == case.target:
             level = "ORT_ENABLE_BASIC" if self._folded else "ORT_DISABLE_ALL"
-        asked, rank = str(case), bits.ndim if is_constant else self._rank(bits)
-        if not is_constant:
-            graph = self._placed(graph, rank)
-        if graph.neighbor:
-            asked += f"\n# The provider takes no lone {graph.operator}: an {NEIGHBOR} precedes it."
+        rank = bits.ndim if is_constant else self._rank(bits)
+        graph = graph if is_constant else self._placed(graph, rank)
         return (
-            ort_scripts.header(self.version, asked, case.target)
+            ort_scripts.header(self._heading(str(case), graph), case.target)
             + f"{bits_statement(case.source, bits)}\n"
             + self._models.statement(graph, rank, has_input=not is_constant)
             + (ort_scripts.initializer(case.source, number, bits) if is_constant else "")
@@ -453,6 +450,11 @@ class Ort:
         if self._provider is not None:
             return self._provider.open(content, options)
         return self._ort.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+
+    def _heading(self, asked: str, graph: Graph | None = None) -> str:
+        if self._provider is None:
+            return f"{self.version}: {asked}"
+        return self._provider.heading(asked, graph.operator if graph and graph.neighbor else None)
 
     def _session_statements(self, level: str | None) -> str:
         if self._provider is not None:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,17 @@ class Provider:
         if not self.library:
             return str(self.ort.__version__)
         return f"{self.ort.__version__} with {self.name} {own}".rstrip()
+
+    def heading(self, asked: str, operator: str | None) -> str:
+        """Return a script's heading: version, what is ``asked``, the provider, and its neighbor.
+
+        ``operator`` is that of the node that it does not take alone.
+        """
+        package = distribution(self.ort.__name__)
+        build = "" if package == self.ort.__name__ else f" ({package})"
+        own = self.version.partition(" with ")[2] or self.name
+        told = f", which takes no lone {operator}: an Identity precedes it" if operator else ""
+        return f"{self.ort.__version__}{build}: {asked}\n# on {own}{told}"
 
     def prepare(self, options: Any, forbids: bool = True) -> None:
         """Have sessions with these options run on the provider, and record which nodes do.
@@ -199,6 +211,12 @@ def _registered_devices(ort: Any, registered: str, library: str) -> tuple[Any, .
         reason = first_line(error)
         raise Unsupported(f"onnxruntime cannot register `{library}`: {reason}") from None
     return tuple(ort.get_ep_devices()[before:])
+
+
+@lru_cache
+def distribution(module: str) -> str:
+    """Return the name under which pip installed a module: onnxruntime has one for each device."""
+    return next(iter(packages_distributions().get(module, ())), module)
 
 
 def _elsewhere(session: Any, name: str) -> list[str]:

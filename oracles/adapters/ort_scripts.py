@@ -24,7 +24,7 @@ from specs.cases import Case
 from specs.formats import format_named
 
 HEADER = """\
-# onnxruntime {version}: {asked}
+# onnxruntime {heading}
 {modules}import numpy as np
 import onnx.parser
 import onnxruntime as ort
@@ -62,14 +62,14 @@ given = {{{given}}}
 RAW = "raw = ctypes.string_at(y.data_ptr(), y.tensor_size_in_bytes())\n"
 
 
-def header(version: str, asked: str, target: str) -> str:
-    """Return a script's first lines: a comment with ``version`` and ``asked``, and the imports.
+def header(heading: str, target: str) -> str:
+    """Return a script's first lines: a comment with the ``heading``, and the imports.
 
-    ``asked`` is the case or the chain. For a ``target`` whose memory is read (``is_raw``) the
-    script imports ctypes, too.
+    The heading has a version, and the case or the chain. For a ``target`` whose memory is read
+    (``is_raw``) the script imports ctypes, too.
     """
     modules = "import ctypes\n\n" if is_raw(target) else ""
-    return HEADER.format(version=version, asked=asked, modules=modules)
+    return HEADER.format(heading=heading, modules=modules)
 
 
 def initializer(dtype: str, number: int, bits: Bits) -> str:

@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from oracles.adapters import ort_providers
 from oracles.adapters.ort_providers import CPU, NO_FALLBACK, LeftToCpu, Provider, provider_of
 from oracles.protocol import Unsupported
+from reports.findings.issue_text import requirements_of
 from tests.adapters.common import bits_of, onnx_case, patterns_of, run_script
 from tests.adapters.contract import make
 from tests.conformance.processes import HALF, castigate
@@ -64,8 +66,19 @@ class TestPlugin:
         oracle = make("ort", f"ep={library},name=Truncating,least={least}")
         case, bits = onnx_case("float32", "float16"), bits_of("float32", [BETWEEN])
         script = oracle.reproduce(case, bits)
-        assert ("# The provider takes no lone Cast: an Identity" in script) == (least == "2")
+        told = ", which takes no lone Cast: an Identity precedes it" if least == "2" else ""
+        assert f": {case.id}\n# on Truncating 0.1.0{told}\n" in script
         assert run_script(script) == ["0x3f801fff -> 0x3c00"]
+
+    def test_the_script_says_which_build_to_install(
+        self, library: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        oracle = make("ort", f"ep={library}")
+        case, bits = onnx_case("float32", "float16"), bits_of("float32", [BETWEEN])
+        monkeypatch.setattr(ort_providers, "distribution", lambda module: f"{module}-npu")
+        version = oracle._ort.__version__
+        needed = requirements_of(oracle.reproduce(case, bits))
+        assert needed == [f"onnxruntime-npu=={version}", "numpy", "onnx"]
 
     def test_nothing_is_printed(self, library: Path, capfd: pytest.CaptureFixture[str]) -> None:
         oracle = make("ort", f"ep={library},least=2")
