@@ -90,15 +90,12 @@ class Provider:
         """Return the session of a model, all of whose nodes run on this provider.
 
         Raises LeftToCpu if they do not, Unsupported if the provider has no device here, and
-        onnxruntime's error if it refuses the model for another reason.
+        onnxruntime's error if it refuses the model even where the CPU may take nodes.
         """
         try:
             session, is_left = self._session(content, options), False
-        except Exception as refusal:
-            try:
-                session, is_left = self._session(content, self._allowing(options)), True
-            except Exception:
-                raise refusal from None
+        except Exception:
+            session, is_left = self._session(content, self._allowing(options)), True
         if self.name not in session.get_providers():
             raise Unsupported(no_device(self.ort, f"cannot use its {self.name}"))
         elsewhere = _elsewhere(session, self.name)
@@ -182,9 +179,7 @@ def _of_plugin(ort: Any, road: RoadWords) -> Provider:
     devices = _registered_devices(ort, registered, library)
     names = dict.fromkeys(each.ep_name for each in devices)
     if not names:
-        raise Unsupported(
-            f"`{path}` is registered, but offers onnxruntime no device on this machine"
-        )
+        raise Unsupported(f"`{path}` is registered, but takes none of {_machine(ort)}")
     if name and name not in names:
         hint = did_you_mean(name, names).strip() or f"it has {', '.join(names)}"
         raise Unsupported(f"`{path}` has no execution provider `{name}`; {hint}")
@@ -199,6 +194,15 @@ def _of_plugin(ort: Any, road: RoadWords) -> Provider:
         raise Unsupported(f"{chosen} has {', '.join(kinds)}; add device={kinds[0]}")
     place = kinds.index(kind) if kind else 0
     return Provider(ort, chosen, given, library, registered, own[place], place)
+
+
+def _machine(ort: Any) -> str:
+    """Return the devices that onnxruntime sees, in words."""
+    seen = {
+        f"{each.device.type.name} of {each.device.vendor or 'an unknown vendor'}"
+        for each in ort.get_ep_devices()
+    }
+    return f"this machine's devices: {', '.join(sorted(seen))}"
 
 
 @lru_cache

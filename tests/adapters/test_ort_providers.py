@@ -148,17 +148,15 @@ def pretended(
     devices: tuple[tuple[str, str], ...] = (), session: Callable[..., Any] = SimpleNamespace
 ) -> Any:
     """Return an onnxruntime in which a library adds devices: names of provider and of kind."""
-    registered: list[Any] = []
+
+    def device(provider: str, kind: str) -> Any:
+        own = SimpleNamespace(type=SimpleNamespace(name=kind), vendor="Vendor")
+        return SimpleNamespace(ep_name=provider, ep_metadata={}, device=own)
+
+    registered = [device(CPU, "CPU")]
 
     def register(name: str, library: str) -> None:
-        registered.extend(
-            SimpleNamespace(
-                ep_name=provider,
-                ep_metadata={},
-                device=SimpleNamespace(type=SimpleNamespace(name=kind)),
-            )
-            for provider, kind in devices
-        )
+        registered.extend(device(*each) for each in devices)
 
     return Pretended(
         __version__="1.31.1",
@@ -209,7 +207,7 @@ class TestRoads:
             ((("A", "CPU"), ("B", "NPU")), "name=B", ("B", "NPU", 0)),
             ((("A", "CPU"), ("A", "GPU")), "", "A has cpu, gpu; add device=cpu"),
             ((("A", "CPU"), ("B", "CPU")), "", "has A, B; add name=A"),
-            ((), "", "is registered, but offers onnxruntime no device on this machine"),
+            ((), "", "is registered, but takes none of this machine's devices: CPU of Vendor$"),
         ],
     )
     def test_which_device_of_a_plug_in(
