@@ -32,7 +32,7 @@ provider = ("{name}", {options})
 session = ort.InferenceSession(model.SerializeToString(), options, providers=[provider])
 """
 PLUGIN = """\
-ort.register_execution_provider_library("{registered}", "{library}")
+ort.register_execution_provider_library({registered}, {library})
 devices = [each for each in ort.get_ep_devices() if each.ep_name == "{name}"]
 options.add_provider_for_devices([devices[{place}]], {options})
 session = ort.InferenceSession(model.SerializeToString(), options)
@@ -131,8 +131,8 @@ class Provider:
             opened = BUILT_IN.format(name=self.name, options=options)
         else:
             opened = PLUGIN.format(
-                registered=self.registered,
-                library=self.library,
+                registered=json.dumps(self.registered),
+                library=json.dumps(self.library),
                 name=self.name,
                 place=self.place,
                 options=options,
