@@ -1,4 +1,4 @@
-"""``castigate export``: what extras write for the tests of other projects, each by its own name."""
+"""``castigate export``: what extras write for others to run, each by its own name."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import typer
 from conformance.extras import EXPORTS
 
 export_app = typer.Typer(
-    no_args_is_help=True, help="Write cases and vectors for the tests of other projects."
+    no_args_is_help=True, help="Write cases, vectors and findings for others to run."
 )
 
 
 @export_app.callback()
 def export_options() -> None:
-    """Write cases and vectors for the tests of other projects."""
+    """Write cases, vectors and findings for others to run."""
 
 
 for name, function in EXPORTS.items():

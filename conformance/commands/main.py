@@ -123,7 +123,7 @@ COMMANDS = {
     ),
     "export": NamedCommand(
         "conformance.commands.export:export_app",
-        "Write cases and vectors for the tests of other projects.",
+        "Write cases, vectors and findings for others to run.",
         "Extend",
     ),
 } | {name: command for each in ADDONS for name, command in each.commands.items()}

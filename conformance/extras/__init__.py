@@ -100,6 +100,7 @@ ADDONS = (
         page="conformance.extras.issues.report_page:issues_page",
     ),
     Addon("onnx_tests", exports={"onnx": "conformance.extras.onnx_tests.command:export_onnx"}),
+    Addon("repros", exports={"findings": "conformance.extras.repros.command:export_findings"}),
     Addon("editions", specs_words={"diff": "conformance.extras.editions.command:diff_editions"}),
     Addon("vectors", exports={"vectors": "conformance.extras.vectors.command:export_vectors"}),
     Addon(

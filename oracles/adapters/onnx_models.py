@@ -66,7 +66,7 @@ class Graph:
     """One node between an input x and an output y; if the operator is None, x itself is the output.
 
     ``source`` and ``target`` are the dtypes of x and y. ``modes`` has the node's attributes besides
-    `to`, by name and as texts.
+    `to`, by name and as texts. A ``neighbor`` is an operator before the node that moves x exactly.
     """
 
     opset: int
@@ -74,6 +74,7 @@ class Graph:
     target: str
     operator: str | None
     modes: tuple[tuple[str, str], ...] = ()
+    neighbor: str = ""
 
     @property
     def output(self) -> str:
@@ -82,8 +83,12 @@ class Graph:
 
     @property
     def inputs(self) -> list[str]:
-        """The names of the node's inputs: ``x``, and for CastLike also ``like``."""
-        return ["x", LIKE] if self.operator == "CastLike" else ["x"]
+        """The names of the node's inputs: ``x``, and for CastLike also ``like``.
+
+        If there is a neighbor, ``moved`` takes the place of ``x``.
+        """
+        first = "moved" if self.neighbor else "x"
+        return [first, LIKE] if self.operator == "CastLike" else [first]
 
     @property
     def road(self) -> str:
@@ -210,7 +215,8 @@ class ModelBuilder:
         shape = "" if rank == 0 else f"[{axes}]"
         x, y = typed(graph.source, shape, "x"), typed(graph.target, shape, graph.output)
         attributes = attributes_text(self._attributes(graph))
-        node = f" y = {graph.operator}{attributes}({', '.join(graph.inputs)})"
+        before = f" moved = {graph.neighbor}(x)" if graph.neighbor else ""
+        node = f"{before} y = {graph.operator}{attributes}({', '.join(graph.inputs)})"
         return (
             self.head(graph.opset)
             + f"one_node ({x if has_input else ''}) => ({y})\n"

@@ -32,7 +32,6 @@ from oracles.adapters.refusals import (
     load,
     plain_road,
     require_plain,
-    require_variant,
     wants_error,
 )
 from oracles.adapters.script_text import (
@@ -53,10 +52,16 @@ from specs.cases import Case
 from specs.formats import format_named
 
 if TYPE_CHECKING:
+    from oracles.adapters.ort_providers import Provider
     from specs.chains import Company
 
 VARIANTS: tuple[str, ...] = ("folded", "threads", "cpu", "cuda")
-"""The short name of each installed execution provider is a variant, too."""
+OPEN_ROADS: Mapping[str, str] = {
+    "EP[,KEY=VALUE…]": "an execution provider of the installed onnxruntime, with its options",
+    "ep=PATH[,name=EP][,device=gpu][,KEY=VALUE…]": "a provider in the library of a plug-in",
+}
+NEIGHBOR = "Identity"
+"""Precedes a node that a provider does not take alone."""
 
 LEVELS = {
     "all": "ORT_ENABLE_ALL",
@@ -79,8 +84,6 @@ CHAIN_ROADS = (
 CACHED_SESSIONS = 1 << 10
 """Enough for the steps of all chains, which each pair of dtypes uses again. They take 30 MiB."""
 ONLY_FATAL = 4
-CPU = "CPUExecutionProvider"
-NO_FALLBACK = "session.disable_cpu_ep_fallback"
 
 
 class Ort:
@@ -88,7 +91,8 @@ class Ort:
 
     In the variant `folded` the node has constant inputs, and onnxruntime folds it when it loads the
     model. `threads` uses onnxruntime's default number of threads; all others use one. The other
-    variants name the execution provider, by default the CPU's.
+    roads name an execution provider, by default the CPU's. On those no node may run on the CPU: a
+    case whose node a provider leaves to the CPU, alone and after an Identity, is Unsupported.
     """
 
     name = "ort"
@@ -107,19 +111,29 @@ class Ort:
         self.version = str(self._ort.__version__)
         self._models = ModelBuilder(self._onnx)
         self._nodes = NodeModels(self._models)
-        available = self._ort.get_available_providers()
-        providers = {name.removesuffix("ExecutionProvider").lower(): name for name in available}
-        require_variant(self.name, variant, tuple(dict.fromkeys((*VARIANTS, *providers))))
         self._folded = self.compiles_shapes = variant == "folded"
         self._threads = 0 if variant == "threads" else 1
-        self._provider = providers.get(variant or "cpu", CPU)
-        if variant == "cuda" and variant not in providers:
-            raise Unsupported(self._no_device("has no CUDA execution provider"))
+        self._provider = None if variant is None else self._provider_of(variant)
         self.chain_roads = () if self._folded else CHAIN_ROADS
         self._session_or_refusal = lru_cache(CACHED_SESSIONS)(self._try_session)
         self._session_of_node = lru_cache(CACHED_SESSIONS)(self._try_node)
-        if variant == "cuda":
-            self._session(Graph(LATEST, "float32", "float32", operator=None))
+        if self._provider is not None:
+            self.version = self._provider.version
+            self._open_first(variant)
+
+    def _provider_of(self, variant: str) -> Provider | None:
+        from oracles.adapters.ort_providers import provider_of  # plain casts do without it
+
+        return provider_of(self._ort, variant, VARIANTS)
+
+    def _open_first(self, variant: str | None) -> None:
+        """Raise Unsupported if no session can be opened on the provider."""
+        try:
+            self._session(Graph(LATEST, "float32", "float32", operator=None), rank=1)
+        except Unsupported:
+            raise
+        except Exception as error:
+            raise Unsupported(f"onnxruntime opens no session: {first_line(error)}") from None
 
     def cast(self, case: Case, bits: Bits) -> Bits:
         """Return ``bits`` cast by a model of one Cast or CastLike.
@@ -208,11 +222,11 @@ class Ort:
         level = None if axes["level"] == next(iter(LEVELS)) else LEVELS[axes["level"]]
         outputs = '["y"]' if "middle" in axes else "None"
         return (
-            ort_scripts.header(self.version, f"{chain.id} on {company.road}", chain.target)
+            ort_scripts.header(self._heading(f"{chain.id} on {company.road}"), chain.target)
             + f"{bits_statement(chain.source, own)}\n"
             + self._models.chain_statement(chain, axes)
             + (ort_scripts.initializer(chain.source, number, own) if is_constant else "")
-            + ort_scripts.session(level, self._provider)
+            + self._session_statements(level)
             + ort_scripts.run(ends, number, own, outputs, is_constant=is_constant)
         )
 
@@ -277,11 +291,11 @@ class Ort:
         names = [name for name, _ in node.inputs] if self._folded else []
         memory = tensor_content if self._folded else ort_value_buffer
         return (
-            ort_scripts.header(self.version, str(case), case.target)
+            ort_scripts.header(self._heading(str(case)), case.target)
             + tensor_statements(node, tensors, memory)
             + self._nodes.statement(node, (), names)
             + (initializers(node, tensors, number_of) if self._folded else "")
-            + ort_scripts.session(None, self._provider)  # by default onnxruntime folds constants
+            + self._session_statements(None)  # by default onnxruntime folds constants
             + ort_scripts.node_run(node, tensors, number_of, is_constant=self._folded)
         )
 
@@ -293,14 +307,14 @@ class Ort:
         level = None
         if self._folded or is_constant or case.source == case.target:
             level = "ORT_ENABLE_BASIC" if self._folded else "ORT_DISABLE_ALL"
+        rank = bits.ndim if is_constant else self._rank(bits)
+        graph = graph if is_constant else self._placed(graph, rank)
         return (
-            ort_scripts.header(self.version, str(case), case.target)
+            ort_scripts.header(self._heading(str(case), graph), case.target)
             + f"{bits_statement(case.source, bits)}\n"
-            + self._models.statement(
-                graph, bits.ndim if is_constant else None, has_input=not is_constant
-            )
+            + self._models.statement(graph, rank, has_input=not is_constant)
             + (ort_scripts.initializer(case.source, number, bits) if is_constant else "")
-            + ort_scripts.session(level, self._provider)
+            + self._session_statements(level)
             + ort_scripts.run(
                 case,
                 number,
@@ -314,7 +328,7 @@ class Ort:
         """Return whether onnxruntime can read ``bits`` in their memory, and write into an array."""
         source, target = format_named(case.source), format_named(case.target)
         numeric = "text" not in (source.kind, target.kind)
-        on_cpu = self._provider == CPU and not self._folded
+        on_cpu = self._provider is None and not self._folded
         return on_cpu and numeric and not is_packed(source) and bits.flags.carray
 
     def _takes_constant(self, dtype: str) -> bool:
@@ -327,7 +341,8 @@ class Ort:
         if self._takes_constant(graph.source):
             session, ort_value = self._session_with_constant(graph, bits), None
         else:
-            session, ort_value = self._session(graph), self._ort_value(graph.source, bits)
+            session = self._session(graph, self._rank(bits))
+            ort_value = self._ort_value(graph.source, bits)
         # A binding takes a quarter of the time that ``run_with_ort_values`` does.
         binding = session.io_binding()
         if ort_value is not None:
@@ -349,28 +364,41 @@ class Ort:
         targets need a binding.
         """
         x = ort_value_buffer(format_named(graph.source), bits).view(graph.source)
-        (y,) = self._session(graph).run((graph.output,), {"x": x})
+        (y,) = self._session(graph, self._rank(bits)).run((graph.output,), {"x": x})
         target = format_named(graph.target)
         patterns: Bits = y if target.kind == "text" else y.view(target.storage)
         return patterns
 
-    def _session(self, graph: Graph) -> Any:
-        found = self._session_or_refusal(graph)
+    def _rank(self, bits: Bits) -> int | None:
+        """Return the rank of a model's x; None for any, of which some providers take no node."""
+        return None if self._provider is None else bits.ndim
+
+    def _session(self, graph: Graph, rank: int | None = None) -> Any:
+        found = self._session_or_refusal(self._placed(graph, rank), rank)
         if isinstance(found, Exception):
             raise found.with_traceback(None)
         return found
 
-    def _try_session(self, graph: Graph) -> Any:
+    def _placed(self, graph: Graph, rank: int | None) -> Graph:
+        """Return the graph with a neighbor if only that is not left to the CPU, else itself."""
+        if self._provider is None or graph.operator is None:
+            return graph
+        beside, is_left = replace(graph, neighbor=NEIGHBOR), self._provider.is_left
+        if not is_left(self._session_or_refusal(graph, rank)):
+            return graph
+        return graph if is_left(self._session_or_refusal(beside, rank)) else beside
+
+    def _try_session(self, graph: Graph, rank: int | None) -> Any:
         """Return a new session of a graph, or the error with which onnxruntime refuses it.
 
         The error is returned so that it is cached: a refusal takes as long as ten sessions.
         """
-        return self._opened_or_refused(self._models.with_input(graph, rank=None))
+        return self._opened_or_refused(self._models.with_input(graph, rank))
 
     def _opened_or_refused(self, model: Any) -> Any:
         try:
             return self._open(model, self._options())
-        except self._refusal_classes as refusal:
+        except (Unsupported, *self._refusal_classes) as refusal:
             return refusal
 
     def _node_session(self, node: OpsetNode, tensors: Mapping[str, Bits]) -> Any:
@@ -419,17 +447,19 @@ class Ort:
 
     def _open(self, model: Any, options: Any) -> Any:
         content = model.SerializeToString()
-        session = self._ort.InferenceSession(content, options, providers=[self._provider])
-        # A provider that cannot be created, for want of a device or a library, is left out.
-        if self._provider not in session.get_providers():
-            raise Unsupported(self._no_device(f"cannot use its {self._provider}"))
-        return session
+        if self._provider is not None:
+            return self._provider.open(content, options)
+        return self._ort.InferenceSession(content, options, providers=["CPUExecutionProvider"])
 
-    def _no_device(self, problem: str) -> str:
-        return (
-            f"onnxruntime {self.version} {problem}; ask `ort`, or install an onnxruntime that is "
-            "built for the device, and its libraries (https://onnxruntime.ai/docs/install)"
-        )
+    def _heading(self, asked: str, graph: Graph | None = None) -> str:
+        if self._provider is None:
+            return f"{self.version}: {asked}"
+        return self._provider.heading(asked, graph.operator if graph and graph.neighbor else None)
+
+    def _session_statements(self, level: str | None) -> str:
+        if self._provider is not None:
+            return self._provider.statements(level or "ORT_DISABLE_ALL")
+        return ort_scripts.session(level)
 
     def _options(self, level: str = "disabled") -> Any:
         options = self._ort.SessionOptions()
@@ -439,9 +469,8 @@ class Ort:
         # In an arena each kept session would keep the memory of its largest tensors, too.
         options.enable_cpu_mem_arena = False
         options.log_severity_level = ONLY_FATAL
-        if self._provider != CPU:
-            # By default the CPU silently answers for a provider that lacks the kernel.
-            options.add_session_config_entry(NO_FALLBACK, "1")
+        if self._provider is not None:
+            self._provider.prepare(options)
         return options
 
     @contextmanager
@@ -455,8 +484,7 @@ class Ort:
 
         No words of an error count. It is about what onnxruntime lacks if no float32, or none of a
         dtype of ``dtypes``, is cast at the opset. Else, if ``is_rejected``, the error is the one
-        that the document wants. Where an answer is due, a kernel is missing if the class says so,
-        or if the CPU could answer in place of the provider.
+        that the document wants. Where an answer is due, a kernel is missing if the class says so.
         """
         try:
             yield
@@ -468,12 +496,15 @@ class Ort:
     def _lacks(
         self, opset: int, dtypes: tuple[str, ...], error: Exception, is_rejected: bool
     ) -> bool:
-        is_class = isinstance(error, self._states.NotImplemented) or self._provider != CPU
-        if is_class and not is_rejected:
+        if isinstance(error, self._states.NotImplemented) and not is_rejected:
             return True
         asked = ("float32",) if is_rejected else ("float32", *dtypes)
         graphs = (Graph(opset, dtype, "float32", "Cast") for dtype in asked)
-        return any(isinstance(self._session_or_refusal(graph), Exception) for graph in graphs)
+        rank = None if self._provider is None else 1
+        return any(
+            isinstance(self._session_or_refusal(self._placed(graph, rank), rank), Exception)
+            for graph in graphs
+        )
 
 
 def _are_equally_wide(source: str, target: str) -> bool:

@@ -24,7 +24,7 @@ from specs.cases import Case
 from specs.formats import format_named
 
 HEADER = """\
-# onnxruntime {version}: {asked}
+# onnxruntime {heading}
 {modules}import numpy as np
 import onnx.parser
 import onnxruntime as ort
@@ -37,14 +37,14 @@ model.graph.initializer.append(x)
 """
 
 SESSION = """\
-session = ort.InferenceSession(model.SerializeToString(), providers=["{provider}"])
+session = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
 """
 
 SESSION_OF_LEVEL = """\
 options = ort.SessionOptions()
 options.graph_optimization_level = ort.GraphOptimizationLevel.{level}
 session = ort.InferenceSession(
-    model.SerializeToString(), options, providers=["{provider}"]
+    model.SerializeToString(), options, providers=["CPUExecutionProvider"]
 )
 """
 
@@ -62,14 +62,14 @@ given = {{{given}}}
 RAW = "raw = ctypes.string_at(y.data_ptr(), y.tensor_size_in_bytes())\n"
 
 
-def header(version: str, asked: str, target: str) -> str:
-    """Return a script's first lines: a comment with ``version`` and ``asked``, and the imports.
+def header(heading: str, target: str) -> str:
+    """Return a script's first lines: a comment with the ``heading``, and the imports.
 
-    ``asked`` is the case or the chain. For a ``target`` whose memory is read (``is_raw``) the
-    script imports ctypes, too.
+    The heading has a version, and the case or the chain. For a ``target`` whose memory is read
+    (``is_raw``) the script imports ctypes, too.
     """
     modules = "import ctypes\n\n" if is_raw(target) else ""
-    return HEADER.format(version=version, asked=asked, modules=modules)
+    return HEADER.format(heading=heading, modules=modules)
 
 
 def initializer(dtype: str, number: int, bits: Bits) -> str:
@@ -85,15 +85,13 @@ def initializer(dtype: str, number: int, bits: Bits) -> str:
     return pack + INITIALIZER.format(number=number, content=f"{array}.tobytes(), raw=True")
 
 
-def session(level: str | None, provider: str) -> str:
-    """Return the statements that open a script's session on an execution provider.
+def session(level: str | None) -> str:
+    """Return the statements that open a script's session on the CPU.
 
     ``level`` is a name in ``GraphOptimizationLevel``; if it is None, the script leaves
     onnxruntime's default.
     """
-    if level is None:
-        return SESSION.format(provider=provider)
-    return SESSION_OF_LEVEL.format(level=level, provider=provider)
+    return SESSION if level is None else SESSION_OF_LEVEL.format(level=level)
 
 
 def run(

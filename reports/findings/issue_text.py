@@ -27,8 +27,11 @@ MOST_ROWS = 20
 FENCES = re.compile("`{3,}")
 """Matches Markdown fences, which would end a block of code if a script contained one."""
 
-FRAMEWORK = re.compile(r"# (\w+) (\d[\w.]*)\S*: ")
-"""Matches the first line of an adapter's script: its framework's module and public version."""
+FRAMEWORK = re.compile(r"# (\w+) (\d[\w.]*)[^\s:]*(?: \(([\w-]+)\))?: ")
+"""Matches the first line of an adapter's script: its framework's module and public version.
+
+If pip knows the module by another name in this build, that follows in parentheses.
+"""
 IMPORT = re.compile(r"^(?:import|from) ([\w.]+)", re.MULTILINE)
 DISTRIBUTIONS: Mapping[str, str] = {"paddle": "paddlepaddle", "tvm": "apache-tvm"}
 """The names under which pip installs modules, where these differ from the module's."""
@@ -94,10 +97,10 @@ def requirements_of(script: str) -> list[str]:
     imported = {name.partition(".")[0] for name in IMPORT.findall(script)}
     if header is None or header[1] not in imported:
         return []
-    framework, version = header.groups()
+    framework, version, package = header.groups()
     others = sorted(imported - {framework} - sys.stdlib_module_names)
     names = [DISTRIBUTIONS.get(name, name) for name in (framework, *others)]
-    return [f"{names[0]}=={version}", *names[1:]]
+    return [f"{package or names[0]}=={version}", *names[1:]]
 
 
 def _example(shown: ExplainedCase) -> Iterator[str]:

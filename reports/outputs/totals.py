@@ -94,6 +94,8 @@ class Totals:
         self.inputs = 0
         self.has_turns = False
         """Whether some cases were left to other seeds."""
+        self.reasons: dict[str, Counter[str]] = {}
+        """By backend, the messages of cases that it does not support."""
 
     def add(self, record: dict[str, Any]) -> None:
         """Count a judgement on a case or a dtype pair, given as its ``count_record``."""
@@ -103,6 +105,8 @@ class Totals:
         row = (record["backend"], record["document"], record["version"])
         self.verdicts.setdefault(row, Counter())[record["verdict"]] += 1
         self.inputs += record["inputs"]
+        if record["verdict"] == "unsupported":
+            self.reasons.setdefault(record["backend"], Counter())[record["message"]] += 1
         self.has_turns |= record["message"].startswith(IN_TURN)
 
     @property
@@ -124,20 +128,23 @@ class Totals:
     def lines(self) -> Iterator[str]:
         """Yield a line per backend with how many of its cases and checks have each verdict.
 
-        Roads of a framework with the same counts share a line. If cases were left to other seeds, a
-        last line says so.
+        Roads of a framework with the same counts share a line. Of a backend that supports none the
+        line has the most frequent reason. If cases were left to other seeds, a last line says so.
         """
         counts: dict[str, Counter[str]] = {}
         for (backend, *_), row in [*self.verdicts.items(), *self.pairs.verdicts.items()]:
             counts.setdefault(backend, Counter()).update(row)
-        words = {
-            backend: ", ".join(f"{row[each]:,} {each}" for each in VERDICTS if row[each])
-            for backend, row in sorted(counts.items())
-        }
+        words = {backend: self._words(backend, row) for backend, row in sorted(counts.items())}
         for backends in alike_roads(words):
             yield f"{', '.join(backends)}: {words[backends[0]]}"
         if self.has_turns:
             yield LEFT_TO_OTHERS
+
+    def _words(self, backend: str, row: Mapping[str, int]) -> str:
+        """Return the counts of a backend's verdicts and, if it supports nothing, the reason."""
+        words = ", ".join(f"{row[each]:,} {each}" for each in VERDICTS if row[each])
+        is_all = set(row) == {"unsupported"} and backend in self.reasons
+        return f"{words}: {self.reasons[backend].most_common(1)[0][0]}" if is_all else words
 
     def verdict_table(self) -> Iterator[str]:
         """Yield a table: a row per backend and version of a document, a column per verdict.
