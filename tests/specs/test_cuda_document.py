@@ -31,10 +31,10 @@ def rounding(name: str) -> tuple[str, str]:
         (case_of("float32", "float8e4m3fn", NOSAT), {0x43E80000: 0x7E}),
         (case_of("float32", "float8e5m2", SAT), {0x7F800000: 0x7B, 0xFF800000: 0xFB}),
         (case_of("float32", "float8e5m2", NOSAT), {0x7F800000: 0x7C, 0x47700000: 0x7C}),
-        # 2.5 is a tie of 2 and 3; NaN is the largest value, of either sign.
+        # 2.25 is nearest to 2; NaN is the largest value, of either sign.
         (
             case_of("float32", "float4e2m1", rounding("Nearest")),
-            {0x40200000: 0x4, 0xFFC00000: 0x7, 0xFF800000: 0xF},
+            {0x40100000: 0x4, 0xFFC00000: 0x7, 0xFF800000: 0xF},
         ),
         (case_of("float32", "float4e2m1", rounding("PosInf")), {0x40200000: 0x5, 0xC0200000: 0xC}),
         (case_of("float32", "float4e2m1", rounding("MinInf")), {0x40200000: 0x4, 0xC0200000: 0xD}),
@@ -78,6 +78,35 @@ def test_what_becomes_of_nan_in_fp8_is_open(target: str) -> None:
 )
 def test_what_becomes_nan(case: Case, pattern: int) -> None:
     assert allow(ruling(case), pattern).branch.outcome == Nan("any")
+
+
+@pytest.mark.parametrize("target", ["float4e2m1", "float6e3m2"])
+def test_ties_in_fp6_and_fp4_are_open(target: str) -> None:
+    tie = {"float4e2m1": 0x40200000, "float6e3m2": 0x40100000}[target]
+    low, high = {"float4e2m1": (4, 5), "float6e3m2": (16, 17)}[target]
+    case = case_of("float32", target, rounding("Nearest"))
+    assert allow(ruling(case), tie).codes == (low, high)
+
+
+@pytest.mark.parametrize(
+    ("case", "pattern", "level"),
+    [
+        (case_of("float32", "float8e5m2", SAT), 0xFF800000, "required"),
+        (case_of("float32", "float8e4m3fn", NOSAT), 0x7F800000, "required"),
+        (case_of("float32", "float8e4m3fn", NOSAT), 0xFF800000, "recommended"),
+        (case_of("float32", "float8e8m0", SAT, rounding("Zero")), 1, "required"),
+        (case_of("float32", "float8e8m0", SAT, rounding("Zero")), 0, "recommended"),
+        (case_of("float32", "float16", rounding("Nearest")), 0x7F7FFFFF, "recommended"),
+        (case_of("float8e8m0", "bfloat16"), 0xFF, "required"),
+        (case_of("float8e8m0", "float32"), 0xFF, "recommended"),
+        (case_of("float8e5m2", "uint8"), 0xC0, "required"),
+        (case_of("float8e5m2", "int8"), 0xF7, "recommended"),
+        (case_of("float8e5m2", "int8"), 0x77, "required"),
+    ],
+    ids=str,
+)
+def test_what_the_comments_only_imply_is_recommended(case: Case, pattern: int, level: str) -> None:
+    assert allow(ruling(case), pattern).branch.level == level
 
 
 def test_a_negative_scale_is_open() -> None:

@@ -47,6 +47,11 @@ INSTRUCTIONS: list[tuple[str, str, int, Answers]] = [
     ("uint8", "float64", 0xFF, {double(255.0)}),
     ("int8", "float64", 0xFF, {double(-1.0)}),
     ("uint64", "float32", 0xFFFFFF8000000000, {0x5F800000}),
+    ("uint16", "float16", 65519, {0x7BFF}),
+    ("uint16", "float16", 65520, {0x7C00}),
+    ("int32", "float16", 0x80000000, {0xFC00}),
+    ("float64", "float32", 1, {0}),
+    ("float64", "float32", double(2.0**-149), {1}),
 ]
 WITHIN: list[tuple[str, str, int, Answers]] = [
     ("float64", "uint32", double(123.0), {123}),
@@ -69,6 +74,22 @@ BEYOND: list[tuple[str, str, int, int]] = [
 @pytest.mark.parametrize(("source", "target", "code", "expected"), INSTRUCTIONS)
 def test_instructions(source: str, target: str, code: int, expected: Answers) -> None:
     assert allowed(source, target, code, ()) == expected
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "code", "level"),
+    [
+        ("float64", "float16", double(1.0e300), "required"),
+        ("int32", "float16", 65520, "required"),
+        ("float64", "bfloat16", double(1.0e300), "recommended"),
+        ("float32", "bfloat16", 0x3F818000, "required"),
+    ],
+)
+def test_beyond_the_range_of_bfloat_infinity_is_implied(
+    source: str, target: str, code: int, level: str
+) -> None:
+    found = exact_rulings.allow(ruling(Case("llvm-casts", "22", source, target, ())), code)
+    assert found.branch.level == level
 
 
 @pytest.mark.parametrize(("source", "target", "code", "expected"), WITHIN)
