@@ -51,13 +51,31 @@ def test_the_default_is_implied() -> None:
 
 
 @pytest.mark.parametrize(
+    ("target", "code", "expected"),
+    [
+        ("int32", 0x40200000, {2}),
+        ("int8", 0xC02CCCCD, {0xFE}),  # -2.7
+        ("uint8", 0xBF000000, {0}),  # -0.5
+        ("int8", 0x43FF0000, "open"),  # 510
+        ("int8", 0x7FC00000, "open"),
+        ("int8", 0x7F800000, "open"),
+    ],
+)
+def test_fractions_are_cut_where_the_rest_fits(target: str, code: int, expected: Answers) -> None:
+    assert allowed("float32", target, code) == expected
+    if expected != "open":
+        found = exact_rulings.allow(ruling(Case("triton-cast", "3.9", "float32", target, ())), code)
+        assert found.branch.level == "recommended"
+
+
+@pytest.mark.parametrize(
     ("source", "target", "code", "expected"),
     [
         ("int32", "bfloat16", 2, {0x4000}),
         ("int32", "bfloat16", 257, "open"),
         ("bfloat16", "float64", 0x4000, {0x4000000000000000}),
         ("bfloat16", "int32", 0x4000, {2}),
-        ("bfloat16", "int32", 0x4020, "open"),  # 2.5
+        ("int32", "int8", 300, "open"),
         ("float8e5m2", "float8e5m2fnuz", 0x80, {0}),
         ("bool", "float16", 1, {0x3C00}),
         ("float16", "bool", 0x4000, "open"),
