@@ -27,7 +27,7 @@ from oracles.backend.resource_limits import die_with_parent
 from oracles.registry import BUILTINS
 
 THREADS = Path("/proc/self/task")
-OWN_PACKAGES = {"numpy"}
+OWN_PACKAGES = {"numpy", "pyarrow"}
 """Packages of backends that Castigate needs itself, and imports before any fork."""
 
 

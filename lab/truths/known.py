@@ -112,15 +112,16 @@ def _out_of_table(compared: Compared) -> Mask | None:
 
 
 def _zero_to_power_of_two(compared: Compared) -> Mask | None:
-    """Predict where ml_dtypes casts an integer 0 to NaN, and ONNX's table to the least value.
+    """Predict where ml_dtypes casts 0 to NaN, and a document to the least value.
 
-    None stands for casts that are not of integers to float8e8m0 under saturate = 1.
+    These are CUDA's, and for integers ONNX's table under saturate = 1. None stands for all other
+    casts.
     """
-    if not _is_power_of_two(compared) or not compared.question.source.is_integral:
+    is_integral = compared.question.source.is_integral
+    is_told = compared.case.startswith("cuda-") or (is_integral and "saturate:1" in compared.case)
+    if not _is_power_of_two(compared) or not is_told:
         return None
-    if "saturate:1" not in compared.case:
-        return None
-    return np.asarray(compared.inputs == 0)
+    return np.asarray(_numbers(compared) == 0)
 
 
 def _nan_to_float4(compared: Compared) -> Mask | None:
@@ -176,7 +177,8 @@ KNOWN = (
         "zero to float8e8m0",
         ("ml_dtypes",),
         "neither",
-        "ml_dtypes makes zero NaN; ONNX's table 3 says the smallest value with saturate = 1.",
+        "ml_dtypes makes zero NaN; ONNX's table 3 with saturate = 1, and CUDA's headers, say the"
+        " smallest value.",
         _zero_to_power_of_two,
     ),
     Known(

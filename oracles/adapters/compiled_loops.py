@@ -102,10 +102,10 @@ class CompiledLoops(Scripted):
             return partial(self.cast, case, bits)
         loop = self.prepared(self.steps("cast", case, None).once, None)["cast"]
         answers = in_huge_pages(len(bits), format_named(case.target).storage)
-        size, x, y = bits.size, bits.ctypes.data, answers.ctypes.data
+        x, y = bits.ctypes.data, answers.ctypes.data
 
         def call() -> Bits:
-            loop(size, x, y)
+            loop(bits.size, x, y)  # So the call keeps the memory alive.
             return answers
 
         return call

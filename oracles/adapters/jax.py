@@ -6,19 +6,17 @@ They run on the CPU or a GPU.
 from __future__ import annotations
 
 import os
-import platform
 import warnings
 from collections.abc import Collection, Hashable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from functools import partial
-from hashlib import sha256
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
 from oracles.adapters.array_api import CALLS, CASTS, Namespace, standard_claims
 from oracles.adapters.dtype_table import names_in
+from oracles.adapters.jax_executables import KEPT_FROM, keep_executables
 from oracles.adapters.jax_platforms import (
     ALIAS,
     PLATFORM_ROADS,
@@ -36,7 +34,6 @@ from oracles.protocol import Bits, Bound, Returned, Unsupported
 from specs.calls import Call
 from specs.cases import Case, Shape
 from specs.formats import format_named
-from specs.model.cache import cache_folder
 
 ANYWHERE = ("jit", "folded", "stablehlo")
 """The variants that convert on any platform, and without one on the CPU."""
@@ -66,9 +63,7 @@ CHAIN_ROADS: Mapping[str | None, tuple[str, ...]] = {None: (EAGER,), "jit": (COM
 
 KEEPING = (None, "jit")
 """The variants that cache executables on disk; one of `folded` would serve only one tensor."""
-PROCESSOR_LINES = ("model name", "flags", "CPU implementer", "CPU part", "Features")
-"""The lines of ``/proc/cpuinfo`` that tell which instructions the processor has."""
-KEPT_FROM, NEVER = "jax_persistent_cache_min_compile_time_secs", 1e9
+NEVER = 1e9
 
 OPERATIONS = ("stablehlo-convert", "stablehlo-bitcast-convert", REDUCTION, "xla-bitcast-convert")
 """The documents of the operations to which jax lowers its functions."""
@@ -120,7 +115,7 @@ class Jax(Chained):
         # By default jax silently narrows 64-bit types.
         jax.config.update("jax_enable_x64", True)
         if variant in KEEPING:
-            _keep_executables(jax)
+            keep_executables(jax)
         self._device = device_on(jax, road, ANYWHERE) if road is not None else None
         if road is not None and variant not in VARIANTS:
             self.version += f", {version_of(self._device, road)}"
@@ -351,27 +346,6 @@ def _standard_claims(jax: Any, variant: str | None) -> tuple[str, ...]:
     lacking = {None: (), "stablehlo": (CASTS, CALLS)}.get(variant, (CALLS,))
     declared = standard_claims(jax.numpy.__array_api_version__)
     return tuple(each for each in declared if each.partition(":")[0] not in lacking)
-
-
-def _keep_executables(jax: Any) -> None:
-    """Set jax to cache executables on disk, in a folder for this kind of processor."""
-    jax.config.update("jax_compilation_cache_dir", str(cache_folder("jax") / _processor()))
-    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
-    jax.config.update(KEPT_FROM, 0)
-
-
-def _processor() -> str:
-    """Return a digest of the processor's model and instructions, which names the cache's folder.
-
-    Machines with different processors may share a home folder.
-    """
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        lines = []
-    instructions = {line for line in lines if line.startswith(PROCESSOR_LINES)}
-    named = [platform.machine(), platform.processor(), *sorted(instructions)]
-    return sha256("\n".join(named).encode()).hexdigest()[:16]
 
 
 @contextmanager

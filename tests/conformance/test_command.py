@@ -143,7 +143,7 @@ def test_explain_asks_a_chain_of_every_document_in_a_line_each() -> None:
     assert said == "107 is required by llvm-casts:22 range:poison; without bfloat16 106"
     first = " ".join(lines[2:4]).split()
     assert first[:3] == ["required,", "0x6b", "(107),"]
-    assert " ".join(first[3:7]) == "without bfloat16 0x6a (106):"
+    assert first[3:5] == ["without", "bfloat16"]
     assert "onnx-cast:25," in first
     assert " ".join(first).endswith("; 0x6b (107) from reference")
     assert last == (

@@ -249,7 +249,11 @@ def test_the_definition_rules_every_cast_as_the_kernels_do() -> None:
     [
         ("float16", "float8e4m3fn", set()),
         ("float64", "bfloat16", {"by way of float32"}),
-        ("bfloat16", "float8e8m0", {"above the smallest float8e8m0", "range of float8e8m0"}),
+        (
+            "bfloat16",
+            "float8e8m0",
+            {"above the smallest float8e8m0", "range of float8e8m0", "zero to float8e8m0"},
+        ),
         ("float8e5m2", "float4e2m1", {"NaN to float4e2m1"}),
         ("float16", "int4", set()),
     ],

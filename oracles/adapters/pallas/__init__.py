@@ -7,6 +7,7 @@ from collections.abc import Hashable, Mapping
 from typing import Any, ClassVar
 
 from oracles.adapters.dtype_table import names_in
+from oracles.adapters.jax_executables import keep_executables
 from oracles.adapters.refusals import load_own, require_variant
 from oracles.adapters.script_text import mask_expression
 from oracles.adapters.scripted import Function, Scripted, ScriptedOperation, Statements
@@ -69,6 +70,7 @@ class Pallas(Scripted):
         jax.config.update("jax_platforms", "cpu")
         # By default jax silently narrows 64-bit types.
         jax.config.update("jax_enable_x64", True)
+        keep_executables(jax)
         self.version = str(jax.__version__)
         pallas = load_own("jax.experimental.pallas", __file__)
         super().__init__(jax=jax, jnp=jax.numpy, pl=pallas)

@@ -36,11 +36,11 @@ MARGIN = 1_500
 
 
 def rulings_of(pair: str) -> list[Ruling]:
-    """All rulings of a pair that are swept together."""
+    """All rulings of a pair that are swept together; those that refuse inputs ask them singly."""
     return [
         rules
         for name, rules in numeric_rulings().items()
-        if f"/{pair}/" in f"/{name}/" and not rules.is_open
+        if f"/{pair}/" in f"/{name}/" and not rules.is_open and not rules.refuses_some
     ]
 
 

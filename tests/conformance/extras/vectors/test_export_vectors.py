@@ -202,6 +202,7 @@ def test_exports_are_the_same_bytes_twice(tmp_path: Path) -> None:
         {
             path.relative_to(tmp_path / name): path.read_bytes()
             for path in (tmp_path / name).rglob("*.*")
+            if path.is_file()
         }
         for name in ("one", "two")
     ]
