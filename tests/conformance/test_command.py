@@ -141,11 +141,14 @@ def test_explain_asks_a_chain_of_every_document_in_a_line_each() -> None:
     asked_of, _, said = " ".join(" ".join(lines[:2]).split()).partition(": ")
     assert asked_of == "float32 to bfloat16 to int8 of 106.75"
     assert said == "107 is required by llvm-casts:22 range:poison; without bfloat16 106"
-    first = " ".join(lines[2:4]).split()
-    assert first[:3] == ["required,", "0x6b", "(107),"]
-    assert first[3:5] == ["without", "bfloat16"]
-    assert "onnx-cast:25," in first
-    assert " ".join(first).endswith("; 0x6b (107) from reference")
+    undecided, decided = (" ".join(part).split() for part in (lines[2:4], lines[4:7]))
+    assert " ".join(undecided).startswith(
+        "required, 0x6b (107), without bfloat16 anything: cuda-convert:13.5 "
+    )
+    assert decided[:3] == ["required,", "0x6b", "(107),"]
+    assert " ".join(decided[3:7]) == "without bfloat16 0x6a (106):"
+    assert "onnx-cast:25," in decided
+    assert " ".join(decided).endswith("; 0x6b (107) from reference")
     assert last == (
         "the steps: castigate explain llvm-casts:22/float32/bfloat16/int8/range:poison 106.75"
         " --backend=reference"
