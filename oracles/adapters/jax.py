@@ -107,6 +107,7 @@ class Jax(Chained):
         self._backend = road and road.platform
         self.chain_roads = CHAIN_ROADS.get(self._variant, ())
         self._jax = jax
+        platforms = jax.config.jax_platforms
         if self._backend != ALIAS:
             # Do not let a GPU answer for the CPU, and do not even look for one.
             jax.config.update("jax_platforms", self._backend or "cpu")
@@ -116,7 +117,12 @@ class Jax(Chained):
         jax.config.update("jax_enable_x64", True)
         if variant in KEEPING:
             keep_executables(jax)
-        self._device = device_on(jax, road, ANYWHERE) if road is not None else None
+        try:
+            self._device = device_on(jax, road, ANYWHERE) if road is not None else None
+        except Unsupported:
+            # So that another backend of this process finds its own.
+            jax.config.update("jax_platforms", platforms)
+            raise
         if road is not None and variant not in VARIANTS:
             self.version += f", {version_of(self._device, road)}"
         self.header = _header(road)
@@ -173,7 +179,7 @@ class Jax(Chained):
 
     def patterns(self, dtype: str, tensor: Any) -> Bits:
         """Return the patterns in an array; raise Unsupported unless it lies on the device."""
-        if self._variant != "folded":
+        if self._device is not None and self._variant != "folded":
             self._require_place(tensor.devices())
         return super().patterns(dtype, tensor)
 
