@@ -6,10 +6,11 @@ import linecache
 import os
 from collections.abc import Hashable, Mapping
 from dataclasses import replace
+from threading import Lock
 from typing import Any, ClassVar
 
 from oracles.adapters.refusals import load_own, require_plain, require_variant
-from oracles.adapters.scripted import Scripted, ScriptedOperation, Statements
+from oracles.adapters.scripted import Function, Scripted, ScriptedOperation, Statements
 from oracles.adapters.torch_tensors import DTYPES, patterns_text, tensor_text
 from oracles.adapters.triton.script_lines import HEADER, KERNEL, LAUNCH
 from oracles.protocol import Bits, Unsupported
@@ -52,6 +53,7 @@ class Triton(Scripted):
         if variant and not torch.cuda.is_available():
             raise Unsupported("torch sees no GPU; `triton` runs triton's interpreter on the CPU")
         self._device = variant
+        self._one_at_a_time = Lock()
         self._block = "1024" if variant else "min(triton.next_power_of_2(x.numel()), 65536) or 1"
         self.header = HEADER.replace('"1"', '"0"') if variant else HEADER
         self.version = str(triton.__version__)
@@ -94,6 +96,11 @@ class Triton(Scripted):
         name = rounding or operation
         launch = LAUNCH.format(dtype=DTYPES[case.target], block=self._block)
         return Statements(launch, KERNEL.format(name=name, options=options))
+
+    def run(self, make: Function, case: Case, bits: Bits) -> Bits:
+        """Return the answers to ``bits``; one thread at a time, as the interpreter patches `tl`."""
+        with self._one_at_a_time:
+            return super().run(make, case, bits)
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:
         """Return ``bits`` read as another dtype; raise Unsupported as ``require`` does."""
