@@ -345,7 +345,7 @@ def _pytest_plugin() -> object:
     import pytest
 
     class CastigatePlugin:
-        """What every pytest gets in an environment that has castigate."""
+        """Gives the fixture ``castigate`` to pytest wherever castigate is installed."""
 
         @pytest.fixture(name="castigate")
         def api(self) -> Any:

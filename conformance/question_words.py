@@ -26,7 +26,7 @@ MODULES = NAMES | {"jnp": "jax"}
 ARROWS = ("->", "=>", "→", ">", "as", "in", "into")
 """Words that people write in the place of ``to``."""
 PUNCTUATION = ":,;=?"
-"""What people write behind a word."""
+"""The characters that people write behind a word."""
 CALL = re.compile(r"([\w.]+)\((.*)\)")
 METHOD = re.compile(r"(.+\))\.(?:astype|to)\((.+)\)")
 """Matches code such as ``np.float32(300).astype(np.uint8)``."""

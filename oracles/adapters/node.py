@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from oracles.adapters.node_process import NodeProcess, node_says
+from oracles.adapters.node_process import PIPES, NodeProcess, node_says
 from oracles.adapters.refusals import require_variant
 from oracles.adapters.script_text import bits_statement
 from oracles.adapters.wasm_modules import (
@@ -41,19 +41,7 @@ REPLY = struct.Struct("<2I")
 """The header of a reply: whether the module trapped, and the length of the answers or reason."""
 
 RUNNER = """\
-const { readSync, writeSync } = require("node:fs");
 const instances = new Map();
-function fill(bytes) {
-  for (let at = 0; at < bytes.length; ) {
-    const got = readSync(0, bytes, at, bytes.length - at);
-    if (!got) process.exit(0);
-    at += got;
-  }
-  return bytes;
-}
-function send(bytes) {
-  for (let at = 0; at < bytes.length; ) at += writeSync(1, bytes, at, bytes.length - at);
-}
 for (;;) {
   const header = new Uint32Array(fill(new Uint8Array(24)).buffer);
   const [code, inputs, answers, begin, count, first] = header;
@@ -109,7 +97,7 @@ class Node:
         self.version = node_says("process.versions.node + '+v8.' + process.versions.v8")
         require_variant(self.name, variant, VARIANTS)
         self._flags = FLAGS[variant] if variant else ()
-        self._process = ModuleProcess([*self._flags, "-e", RUNNER])
+        self._process = ModuleProcess([*self._flags, "-e", PIPES + RUNNER])
 
     def cast(self, case: Case, bits: Bits) -> Bits:
         """Return ``bits`` cast by one instruction; raise TrapError if it traps on an input.

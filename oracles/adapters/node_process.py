@@ -11,6 +11,22 @@ from oracles.protocol import NotInstalled
 
 ADVICE = "node is missing: install Node.js (apt-get install nodejs) and have `node` on the PATH"
 
+PIPES = """\
+const { readSync, writeSync } = require("node:fs");
+function fill(bytes) {
+  for (let at = 0; at < bytes.length; ) {
+    const got = readSync(0, bytes, at, bytes.length - at);
+    if (!got) process.exit(0);
+    at += got;
+  }
+  return bytes;
+}
+function send(bytes) {
+  for (let at = 0; at < bytes.length; ) at += writeSync(1, bytes, at, bytes.length - at);
+}
+"""
+"""JavaScript of each process: ``fill`` reads bytes, or exits at the pipe's end; ``send`` writes."""
+
 
 def node_on_path() -> str:
     """Return the path of the program node; raise NotInstalled if there is none on the PATH."""

@@ -35,7 +35,7 @@ FACTS_KEPT = 4
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What input classes test: decoded inputs, their casts, and two traits of the formats.
+    """The facts that input classes test: decoded inputs, their casts, and traits of the formats.
 
     ``fraction`` says whether a finite, nonzero input is not an integer.
     """

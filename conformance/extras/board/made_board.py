@@ -69,7 +69,7 @@ class BoardRow:
 
     @property
     def reporter(self) -> str:
-        """Who reported the row; empty if its run is our own."""
+        """The name of whoever reported the row; empty if its run is our own."""
         reported = self.good.reported if self.good is not None else None
         return reported.by if reported is not None else ""
 

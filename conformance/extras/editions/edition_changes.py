@@ -65,7 +65,7 @@ class RuleListChange:
 
 @dataclass(frozen=True)
 class EditionChanges:
-    """What differs between two editions of a document, or between several pairs of them.
+    """The differences between two editions of a document, or between several pairs of them.
 
     ``compared`` counts the cases of both, and ``renamed`` those of them that allow the same by
     other rules or clauses. ``is_by_rules`` says that rules were compared instead of inputs.

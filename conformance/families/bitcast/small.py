@@ -45,7 +45,7 @@ Kinds = tuple[int, int, str, str]
 
 
 def small_tensors(case: Case) -> Records:
-    """Return a record of a tensor in the shape of a case, or why there is none."""
+    """Return a record of a tensor in the shape of a case; the reason if there is none."""
     ruling = bitcast_ruling(case)
     reason = _untold(ruling)
     if not reason and case.example is None:

@@ -53,11 +53,13 @@ WORDS = (
     "-std=c++17 -include cstdint -include cstdlib -D__HIP_PLATFORM_AMD__",
 )
 """The command: nothing is compiled for a GPU, and nothing is linked."""
+USUAL = "/usr"
+"""Where a distribution installs the headers; ROCM_PATH names another place."""
 COMMAND = f"""\
 (
         "{WORDS[0]}".split()
         + "{WORDS[1]}".split()
-        + ["-I" + os.environ.get("ROCM_PATH", "/opt/rocm") + "/include"]
+        + ["-I" + os.environ.get("ROCM_PATH", "{USUAL}") + "/include"]
     )"""
 
 
@@ -79,7 +81,7 @@ class HipHeaders(HeaderFunctions):
         self.version = self._version()
 
     def _version(self) -> str:
-        folder = os.environ.get("ROCM_PATH", "/opt/rocm") + "/include"
+        folder = os.environ.get("ROCM_PATH", USUAL) + "/include"
         command = [*" ".join(WORDS).split(), f"-I{folder}", "-E", "-dM", "-"]
         code = "#include <hip/hip_version.h>\n#include <hip/hip_fp8.h>\n"
         done = subprocess.run(command, input=code, capture_output=True, text=True, check=False)

@@ -1,10 +1,8 @@
-// Runs ONNX models of one input x and one output on request: node server.js PACKAGE PROVIDER
-"use strict";
-const { readSync, writeSync } = require("node:fs");
+// Runs ONNX models of one input x and one output on request: PACKAGE PROVIDER. node_process.py has fill and send.
 const { createRequire } = require("node:module");
 
 console.log = console.info = console.error; // the standard output is the wire
-const [name, provider] = process.argv.slice(2);
+const [name, provider] = process.argv.slice(1);
 const ort = createRequire(process.cwd() + "/")(name);
 ort.env.logLevel = "fatal";
 if (ort.env.wasm) ort.env.wasm.numThreads = 1;
@@ -17,19 +15,6 @@ const ARRAYS = {
   uint8: Uint8Array, uint16: Uint16Array, uint32: Uint32Array, uint64: BigUint64Array,
   bool: Uint8Array,
 };
-
-function fill(bytes) {
-  for (let at = 0; at < bytes.length; ) {
-    const got = readSync(0, bytes, at, bytes.length - at);
-    if (!got) process.exit(0);
-    at += got;
-  }
-  return bytes;
-}
-
-function send(bytes) {
-  for (let at = 0; at < bytes.length; ) at += writeSync(1, bytes, at, bytes.length - at);
-}
 
 function receive() {
   const [size] = new Uint32Array(fill(new Uint8Array(4)).buffer);

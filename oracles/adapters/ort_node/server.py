@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from oracles.adapters.node_process import NodeProcess
+from oracles.adapters.node_process import PIPES, NodeProcess
 from oracles.protocol import Bits
 from specs.formats import format_named
 
@@ -30,7 +30,7 @@ class OrtServer(NodeProcess):
     """A process that keeps sessions of an npm package, on an execution provider."""
 
     def __init__(self, package: str, provider: str) -> None:
-        super().__init__([str(PROGRAM), package, provider])
+        super().__init__(["-e", PIPES + PROGRAM.read_text(), package, provider])
 
     def run(self, model: bytes, pair: tuple[str, str], bits: Bits) -> Bits:
         """Return what a model of one input and one output, of these dtypes, makes of ``bits``.

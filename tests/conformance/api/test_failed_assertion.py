@@ -1,4 +1,4 @@
-"""What pytest shows of a failed check in a project that only imports castigate."""
+"""pytest shows a failed check in a project that only imports castigate."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ EXAMPLE = "0x00008001 (about 4.5919e-41) gives 0x0000 (0), not 0x0001 (about 9.1
 
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """What pytest prints of each failed test, by its name."""
+    """Return the lines that pytest prints about each failed test, by the test's name."""
     folder = tmp_path_factory.mktemp("project")
     (folder / "library.py").write_text(LIBRARY)
     (folder / "test_own.py").write_text(TESTS)
