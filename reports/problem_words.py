@@ -14,6 +14,7 @@ from reports.problems import (
     ChangesWithShape,
     Died,
     DiffersFromVariant,
+    FaultyStep,
     Note,
     NotRefused,
     Problem,
@@ -107,6 +108,8 @@ def words(problem: Problem) -> str:
             return how
         case BrokenAdapter(dtype=dtype, how=how):
             return f"the adapter, not the framework: {dtype}: {how}"
+        case FaultyStep():
+            return _step_words(problem)
         case Note(text=text):
             return text
 
@@ -120,6 +123,23 @@ def error_words(error: str, line: str, is_of_adapter: bool) -> str:
     if is_of_adapter and error == "NotImplementedError":
         told += "; raise castigate.Unsupported to decline a case"
     return told
+
+
+MOST_CARRIERS = 3
+"""The most carriers that a sentence names; of more, the others are counted."""
+
+
+def _step_words(problem: FaultyStep) -> str:
+    parts = [f"its {problem.step} is at fault" if problem.step else ""]
+    parts += [f"{_listed(problem.also)} too" if problem.also else ""]
+    parts += [f"not {_listed(problem.right)}" if problem.right else ""]
+    parts += [problem.bias]
+    return "; ".join(filter(None, parts))
+
+
+def _listed(carriers: tuple[str, ...]) -> str:
+    others = len(carriers) - MOST_CARRIERS
+    return ", ".join(carriers[:MOST_CARRIERS]) + (f" and {others} more" if others > 0 else "")
 
 
 def _at(where: str, text: str) -> str:

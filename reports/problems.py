@@ -288,6 +288,25 @@ class BrokenAdapter:
     how: str
 
 
+Step = Literal["load", "operation", "store", ""]
+"""A step of an operation that carries values; empty if it is not known which."""
+
+
+@dataclass(frozen=True)
+class FaultyStep:
+    """The step at which an operation that carries values gives wrong ones.
+
+    ``also`` are the carriers that answer the same inputs wrongly, too, and ``right`` those that
+    answer them rightly. ``bias`` is the mean error in words if wrong answers are wrong roundings,
+    else empty.
+    """
+
+    step: Step
+    also: tuple[str, ...] = ()
+    right: tuple[str, ...] = ()
+    bias: str = ""
+
+
 @dataclass(frozen=True)
 class Note:
     """A remark about answers that break no rule."""
@@ -312,7 +331,7 @@ Fault = (
 )
 """A problem of a whole answer that breaks a rule, if it names one."""
 BrokenRule = WrongValues | Fault
-Problem = BrokenRule | Unoffered | Died | BrokenAdapter | Note
+Problem = BrokenRule | FaultyStep | Unoffered | Died | BrokenAdapter | Note
 
 KINDS: Mapping[str, type[Any]] = {"WrongInChain": WrongEnd, "WrongQuantized": WrongTensor} | {
     kind.__name__: kind
@@ -331,6 +350,7 @@ KINDS: Mapping[str, type[Any]] = {"WrongInChain": WrongEnd, "WrongQuantized": Wr
         Unoffered,
         Died,
         BrokenAdapter,
+        FaultyStep,
         Note,
     )
 }

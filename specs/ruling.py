@@ -66,10 +66,10 @@ def rule_case(document: Document, case: Case) -> Ruling:
     """Resolve a case of a document to its ruling.
 
     Raise DocumentError if the rules leave a gap, overlap, round in several ways, or have an outcome
-    that is impossible. Raise CastigateError if the case is neither a cast nor a call.
+    that is impossible. Raise CastigateError if single inputs of the case have no rules.
     """
     match document.entry.operation:
-        case "cast" | "call":
+        case "cast" | "call" | "carry":
             pass
         case operation if operation in SHAPED:
             message = f"{case.id} is a {operation}; run `castigate explain` to see its result"
@@ -100,6 +100,8 @@ def rule_case(document: Document, case: Case) -> Ruling:
 def _followed(document: Document, case: Case, rules: list[tuple[str, RuleEntry]]) -> Ruling:
     """Return the ruling of the same cast in the document that this version follows.
 
+    A mode that the case lacks is the default there.
+
     ``rules`` are those of this version that apply to the case. It must be a single one, whose name
     the branches get; raise DocumentError if there are several.
     """
@@ -109,9 +111,14 @@ def _followed(document: Document, case: Case, rules: list[tuple[str, RuleEntry]]
     name, rule = rules[0]
     followed = str(document.entry.versions[case.version].follows)
     other, _, version = followed.partition(":")
-    parameters = dict(edition(document_named(other), version).parameters())
-    modes = tuple(mode for mode in case.modes if mode[0] in parameters)
-    found = ruling(Case(other, version, case.source, case.target, modes))
+    there = edition(document_named(other), version)
+    pair = Case(other, version, case.source, case.target)
+    modes = tuple(
+        (key, case.mode.get(key, parameter.default))
+        for key, parameter in there.parameters()
+        if there.matches(parameter.affects, pair)
+    )
+    found = ruling(replace(pair, modes=modes))
 
     def named(part: Renamed) -> Renamed:
         return replace(part, rule=name, clause=f"{rule.clause}: {followed}, {part.clause}")

@@ -131,6 +131,16 @@ FAMILIES = (
         page="conformance.families.blocks.page:PAGE",
     ),
     Family(
+        ("carry",),
+        judge="conformance.families.carriers.judge:judge_carrier",
+        explain="conformance.families.cast.explanation:explain",
+        request="conformance.families.carriers.request:Carry",
+        lines="conformance.families.cast.recorded:CastLines",
+        cases="conformance.families.carriers.ruling:cases",
+        methods={"carry": "Bits", "reproduce_carry": "str"},
+        is_by_input=True,
+    ),
+    Family(
         ("chain",),
         judge="conformance.families.chains.judge:judge_chains",
         explain="conformance.families.chains.explanation:explain_chain",

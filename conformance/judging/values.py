@@ -29,7 +29,7 @@ from oracles.backend.replies import (
     one_line,
     value_of,
 )
-from oracles.backend.requests import Cast, CastBatch, MakeCall, Request
+from oracles.backend.requests import AboutTensor, Cast, CastBatch, MakeCall, Request
 from oracles.memory_layouts import TensorBatch
 from oracles.protocol import Bits, Returned, Tensor
 from reports.problem_words import words
@@ -43,6 +43,7 @@ from specs.case_calls import (
 )
 from specs.cases import Case
 from specs.formats import format_named
+from specs.operations import of_family, operation_of
 from specs.outcomes import Anything
 from specs.ruling import ruling
 
@@ -79,15 +80,20 @@ def values_of(answer: ValueAnswer) -> Bits:
     return value_of(answer)
 
 
-def value_request(case: Case, bits: Bits, is_kept: bool = False) -> Cast | MakeCall:
-    """Return the request for the values of a case: a cast, or the call that the case stands for.
+def value_request(case: Case, bits: Bits, is_kept: bool = False) -> AboutTensor | MakeCall:
+    """Return the request for the values of a case: a cast, or what its family asks instead.
 
-    If ``is_kept``, the result of a call is read only after later calls of the same message; a cast
-    ignores it.
+    If ``is_kept``, the result of a call is read only after later calls of the same message; others
+    ignore it.
     """
     if receiver_of(case.document) is None:
-        return Cast(case, bits)
+        return request_kind(case)(case, bits)
     return MakeCall(case, call_of(case), held_by(case, bits), is_kept)
+
+
+def request_kind(case: Case) -> type[AboutTensor]:
+    """Return the kind of request by which a case's values are asked, unless it is a call."""
+    return of_family(operation_of(case), "request") or Cast
 
 
 def value_answer(case: Case, bits: Bits, reply: Reply) -> ValueAnswer:
@@ -111,11 +117,11 @@ def ask_values(case: Case, bits: Bits) -> Ask[ValueAnswer]:
 def batch_requests(case: Case, batch: TensorBatch) -> list[Request]:
     """Return the requests for the values of many tensors; none if there are no tensors.
 
-    Casts need one request for all tensors, calls one per tensor.
+    Casts need one request for all tensors, others one per tensor.
     """
     if not batch.shapes:
         return []
-    if receiver_of(case.document) is None:
+    if _is_batched(case):
         return [CastBatch(case, batch)]
     return [value_request(case, tensor, is_kept=True) for tensor in batch.tensors()]
 
@@ -126,9 +132,9 @@ def batch_answers(
     """Yield the answer to each tensor from the replies to ``batch_requests``.
 
     Those to casts end after the first tensor that was neither answered nor declined; if the batch
-    as a whole failed, they are that one failure. Calls have an answer for every tensor.
+    as a whole failed, they are that one failure. Others have an answer for every tensor.
     """
-    if receiver_of(case.document) is not None:
+    if not _is_batched(case):
         for tensor, reply in zip(batch.tensors(), replies, strict=True):
             yield value_answer(case, tensor, reply)
         return
@@ -138,6 +144,10 @@ def batch_answers(
             yield from whole.each()
         else:
             yield reply
+
+
+def _is_batched(case: Case) -> bool:
+    return receiver_of(case.document) is None and request_kind(case) is Cast
 
 
 def held_by(case: Case, bits: Bits) -> dict[str, Bits]:

@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 from oracles.adapters.array_api import Namespace, standard_claims
+from oracles.adapters.carriers import Carrying
 from oracles.adapters.dtype_table import names_in
 from oracles.adapters.numpy_arrays import NumpyArrays
+from oracles.adapters.numpy_carriers import CARRIERS
 from oracles.adapters.refusals import require_variant
 from oracles.protocol import Bits, Returned, Unsupported
 from specs.calls import Call
@@ -31,18 +33,23 @@ NAMESPACE = Namespace("numpy", HEADER, "np", "bits.view(np.{})", "{}")
 SAME_VALUE_SINCE = (2, 4)
 
 
-class Numpy(NumpyArrays):
+class Numpy(Carrying, NumpyArrays):
     """Casts by ``astype`` in a casting mode, bitcasts by ``view``, and makes ``astype`` calls."""
 
     name = "numpy"
     header = HEADER
     dtypes = DTYPES
+    carriers = CARRIERS
 
     def __init__(self, variant: str | None = None) -> None:
         require_variant(self.name, variant, VARIANTS)
         super().__init__()
         self.version = np.__version__
-        self.claims = (_own_document(), *standard_claims(np.__array_api_version__))
+        self.claims = (
+            _own_document(),
+            "numpy-carriers",
+            *standard_claims(np.__array_api_version__),
+        )
 
     def casting(self, case: Case) -> str:
         """Return the casting mode that a case names, or ``unsafe``, numpy's own default.
@@ -73,6 +80,10 @@ class Numpy(NumpyArrays):
         if dtype not in DTYPES:
             raise Unsupported(f"numpy has no dtype {dtype}")
         return np.dtype(dtype)
+
+    def dtype_text(self, dtype: str) -> str:
+        """Return the Python expression of this dtype, as ``expression`` does."""
+        return self.expression(dtype)
 
     def expression(self, dtype: str) -> str:
         """Return the Python expression of this dtype in scripts.

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from specs.chains import Chain, Company
 
 Function = Callable[..., Any]
-ScriptedOperation = Literal["cast", "bitcast", "copy"]
+ScriptedOperation = Literal["cast", "bitcast", "carry", "copy"]
 """What a function does to a tensor; a copy tells a broken adapter from a failing framework."""
 
 MODULE = "castigate_script"

@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from oracles.adapters.carriers import Carrying
 from oracles.adapters.refusals import load
 from oracles.adapters.scripted import Chained, Function, ScriptedOperation, Statements, call_steps
 from oracles.adapters.torch_calls import SYNTAX, TorchCalls
+from oracles.adapters.torch_carriers import CARRIERS
 from oracles.adapters.torch_devices import (
     DEVICE_ROADS,
     DeviceRoad,
@@ -73,7 +75,7 @@ SIGNED = {1: "int8", 2: "int16", 4: "int32", 8: "int64"}
 HALF = 1 << 31
 
 
-class Torch(Chained):
+class Torch(Carrying, Chained):
     """Casts by ``Tensor.to`` and bitcasts by ``Tensor.view``, in the way that the variant names.
 
     Without a variant calls are eager. `compile` compiles them by inductor, and `cuda` has its
@@ -87,7 +89,9 @@ class Torch(Chained):
     operations: ClassVar[Mapping[ScriptedOperation, str]] = {
         "cast": "Tensor.to",
         "bitcast": "Tensor.view",
+        "carry": "an operation",
     }
+    carriers = CARRIERS
     devices: Mapping[str | None, str] = {"cuda": "cuda"}
     """By variant, the torch device of its tensors; those of other variants are on the CPU."""
     claims: tuple[str, ...] = (
@@ -119,6 +123,7 @@ class Torch(Chained):
         self.compiles_shapes = variant == "compile"
         if self.compiles_shapes:
             self._dynamo = _compiler(self._torch)
+            self.maker = ("torch.compile", OPTIONS)
 
     def _follow(self, road: DeviceRoad) -> None:
         self._device, self._to = road.device, road.to
@@ -131,7 +136,10 @@ class Torch(Chained):
 
     def require_dtype(self, operation: ScriptedOperation, dtype: str) -> None:
         """Raise Unsupported for a dtype that torch cannot cast or, for other operations, view."""
-        self._tensors.castable(dtype) if operation == "cast" else self._tensors.viewable(dtype)
+        if operation in ("cast", "carry"):
+            self._tensors.castable(dtype)
+        else:
+            self._tensors.viewable(dtype)
 
     def require_parameters(self, operation: ScriptedOperation, case: Case) -> None:
         """Raise Unsupported as ``require_plain`` does, or if the variant lacks the operation."""
@@ -140,6 +148,10 @@ class Torch(Chained):
             raise Unsupported(f"torch:{self._variant} offers {ALONE[self._variant]}; torch casts")
         if self._device != self._to and operation == "bitcast":
             raise Unsupported(f"torch:{self._variant} casts; torch:{self._device} views, too")
+
+    def dtype_text(self, dtype: str) -> str:
+        """Return the Python expression of torch's dtype."""
+        return f"torch.{DTYPES[dtype]}"
 
     def tensor_text(self, dtype: str) -> str:
         """Return the Python expression of a tensor of this dtype, made from the array ``bits``."""
