@@ -53,7 +53,8 @@ def read_chains(words: Sequence[str]) -> ChainQuestion | None:
         raise CastigateError(
             f"the chain `{asked[:200]}` has {len(dtypes)} dtypes; a chain has {MOST_DTYPES} at most"
         )
-    names = documents_called(document) if document else documents_always_asked()
+    called = documents_called(document) if document else documents_always_asked()
+    names = [*filter(has_chains, called)] or called
     versions = "".join(document.partition(":")[1:])
     tried = [chain_if_any(f"{name}{versions}/{asked}") for name in names if has_chains(name)]
     chains = [found for found in tried if isinstance(found, Chain)]
