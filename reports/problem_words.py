@@ -5,7 +5,7 @@ The tables of a run hold these words, so that their bytes depend on them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from reports.problems import (
     BrokenAdapter,
@@ -131,13 +131,23 @@ MOST_CARRIERS = 3
 
 def _step_words(problem: FaultyStep) -> str:
     parts = [f"its {problem.step} is at fault" if problem.step else ""]
-    parts += [f"{_listed(problem.also)} too" if problem.also else ""]
-    parts += [f"not {_listed(problem.right)}" if problem.right else ""]
-    parts += [problem.bias]
+    parts += [f"{listed(problem.also)} too" if problem.also else ""]
+    parts += [f"not {listed(problem.right)}" if problem.right else ""]
+    parts += [bias_words(problem)]
     return "; ".join(filter(None, parts))
 
 
-def _listed(carriers: tuple[str, ...]) -> str:
+def bias_words(problem: FaultyStep) -> str:
+    """Say how far magnitudes are off on average; empty if wrong answers are no wrong roundings."""
+    if not problem.inputs:
+        return ""
+    side = "small" if problem.bias < 0 else "large"
+    units = f"{abs(problem.bias):.4g} units of the last place"
+    return f"magnitudes are {units} too {side} on average of {problem.inputs:,} inputs"
+
+
+def listed(carriers: Sequence[str]) -> str:
+    """List names of carriers, the last ones as a number if there are many."""
     others = len(carriers) - MOST_CARRIERS
     return ", ".join(carriers[:MOST_CARRIERS]) + (f" and {others} more" if others > 0 else "")
 

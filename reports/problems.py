@@ -288,7 +288,7 @@ class BrokenAdapter:
     how: str
 
 
-Step = Literal["load", "operation", "store", ""]
+Step = Literal["load", "operation", "store", "load or store", ""]
 """A step of an operation that carries values; empty if it is not known which."""
 
 
@@ -297,14 +297,15 @@ class FaultyStep:
     """The step at which an operation that carries values gives wrong ones.
 
     ``also`` are the carriers that answer the same inputs wrongly, too, and ``right`` those that
-    answer them rightly. ``bias`` is the mean error in words if wrong answers are wrong roundings,
-    else empty.
+    answer them rightly. If wrong answers are wrong roundings, ``bias`` is by how many units of the
+    last place magnitudes are too large on average of ``inputs`` inputs; else ``inputs`` is 0.
     """
 
     step: Step
     also: tuple[str, ...] = ()
     right: tuple[str, ...] = ()
-    bias: str = ""
+    bias: float = 0.0
+    inputs: int = 0
 
 
 @dataclass(frozen=True)

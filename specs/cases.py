@@ -15,6 +15,8 @@ Shape = tuple[int, ...]
 SCALAR = "scalar"
 """The text of the shape that has no dimensions."""
 SHAPES_KEPT = 1024
+CARRIER = "carrier"
+"""The mode that names the operation by which a case carries values, such as a product with one."""
 JOINT = "+"
 """Joins the name of a document and that of house rules, as in ``onnx-cast+java``."""
 

@@ -34,6 +34,10 @@ class Reference(Casts):
             ends.append(end)
         return ends
 
+    def carry(self, case: Case, bits: Bits) -> Bits:
+        """Return the tensor that a document's rules give for a carrier, as for a cast."""
+        return self.cast(case, bits)
+
     def bitcast(self, case: Case, bits: Bits) -> Bits:
         """Return a tensor's bits in the shape that the document gives; zeros if the case is open.
 

@@ -23,10 +23,8 @@ from oracles.adapters.scripted import (
     function_of,
 )
 from oracles.protocol import Bits, Unsupported
-from specs.cases import Case
+from specs.cases import CARRIER, Case
 
-CARRIER = "carrier"
-"""The mode of a case that names its carrier."""
 BINDS = "y = "
 """What an entry contains that is statements and no expression."""
 CHECK = """\

@@ -23,6 +23,7 @@ from reports.findings.cells import (
     is_exhaustive,
 )
 from reports.findings.failing_inputs import answered_ruling, known_ruling
+from reports.findings.faulty_steps import name_in_step, step_of, where_words
 from reports.findings.finding import KINDS, UNEXPLAINED, ExplainedCase, Finding
 from reports.findings.intervals import region_words, segments
 from reports.findings.mechanism_search import MechanismSearch
@@ -106,7 +107,7 @@ class FindingsSearch:
 
 def _sorted_findings(backend: str, drafts: Drafts) -> list[Finding]:
     found = [
-        Finding(cause.name, backend, cause.kind, _sentence(draft), tuple(draft.explained))
+        Finding(cause.name, backend, cause.kind, _placed(draft), tuple(draft.explained))
         for cause, draft in drafts.items()
     ]
     return sorted(
@@ -149,7 +150,8 @@ def _drafts(
         answers = explanation.wrong
         is_steady = (answers.cell.source, answers.cell.target) not in unsteady
         for mechanism, share in explanation.shares.items():
-            cause = Cause("wrong value", mechanism.name)
+            step = step_of(answers.cell)
+            cause = Cause("wrong value", name_in_step(mechanism.name, step))
             draft = drafts.setdefault(cause, _Draft(mechanism.says))
             draft.mechanisms.append(mechanism)
             draft.regions.add(share.region)
@@ -283,6 +285,10 @@ def _allowed(wrong: WrongAnswers, given: int | str) -> tuple[str, ...]:
 
 def _asked(cell: Cell, stored: StoredArrays) -> NDArray[Any] | None:
     return stored(cell.asked) if cell.asked is not None else None
+
+
+def _placed(draft: _Draft) -> str:
+    return _sentence(draft) + where_words([each.cell for each in draft.explained])
 
 
 def _sentence(draft: _Draft) -> str:

@@ -22,7 +22,7 @@ from reports.findings.wrong import (
     right,
     rounded,
 )
-from specs.cases import Case
+from specs.cases import CARRIER, Case
 from specs.editions import edition
 from specs.formats import Format, format_named, formats
 from specs.loader import document_named
@@ -39,10 +39,19 @@ def through(dtype: str) -> Wrong:
     return following(
         f"through-{dtype}" if is_whole else f"rounds-twice-through-{dtype}",
         f"converts to {dtype} first" if is_whole else f"rounds twice, through {dtype}",
-        lambda case: replace(case, source=dtype, example=None),
+        lambda case: from_dtype(case, dtype),
         lambda given: converted(given.case, dtype, given.inputs),
         has_nans=is_whole,  # A second rounding does not change NaNs, but no integer is one.
     )
+
+
+def from_dtype(case: Case, dtype: str) -> Case:
+    """Return the case of another source; if a carrier does not take it, that of another carrier."""
+    same = replace(case, source=dtype, example=None)
+    rules = answered_ruling(case)
+    if CARRIER not in case.mode or rules is None or rules.on_the_way or answered_ruling(same):
+        return same
+    return case_between(case, dtype, case.target) or same
 
 
 def through_usual(asked: CaseFormats) -> Iterator[Wrong]:
@@ -129,6 +138,8 @@ def other_modes(asked: CaseFormats) -> Iterator[Wrong]:
     """Yield a row for every other value of each parameter that the case has."""
     case = asked.case
     for name, parameter in edition(document_named(case.document), case.version).parameters():
+        if name == CARRIER:
+            continue  # Each operation is asked by itself: it is no option that one could ignore.
         for value in parameter.values:
             if case.mode.get(name, value) != value:
                 yield other_mode(name, value)
@@ -222,13 +233,15 @@ def taken_for_others(asked: CaseFormats) -> Iterator[Wrong]:
 def case_between(case: Case, source: str, target: str) -> Case | None:
     """Return the first case of another pair with this case's values of shared parameters; or None.
 
-    A parameter that only one of the two cases has may have any value.
+    A parameter that only one of the two cases has may have any value, and so may a carrier.
     """
     modes = _modes_between(case.document, case.version).get((source, target), ())
     same = (
-        each for each in modes if all(case.mode.get(key, value) == value for key, value in each)
+        each
+        for each in modes
+        if all(key == CARRIER or case.mode.get(key, value) == value for key, value in each)
     )
-    found = next(same, None)
+    found = case.modes if case.modes in modes else next(same, None)
     if found is None:
         return None
     return replace(case, source=source, target=target, modes=found, example=None)

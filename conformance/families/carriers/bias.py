@@ -8,6 +8,7 @@ of each input is a double without rounding, and ``fsum`` rounds their sum once.
 from __future__ import annotations
 
 from math import fsum
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,17 +30,24 @@ EXACT_BITS = 53
 """The bits of a double's significand: every value of the source must fit."""
 
 
-def mean_error(case: Case, graded: GradedAnswers) -> Ask[str]:
-    """Return the mean error of a case in words; empty if wrong answers are no wrong roundings.
+class MeanError(NamedTuple):
+    """By how many units of the last place magnitudes are too large, on average of some inputs."""
+
+    units: float = 0.0
+    inputs: int = 0
+
+
+def mean_error(case: Case, graded: GradedAnswers) -> Ask[MeanError]:
+    """Return the mean error of a case; of no inputs if wrong answers are no wrong roundings.
 
     Sources of more than 16 bits are asked a spread of their patterns.
     """
     source, target = format_named(case.source), format_named(case.target)
     if not (source.is_numeric and target.kind == "float") or _digits(source) > EXACT_BITS:
-        return ""
+        return MeanError()
     off = errors(source, target, graded.inputs[graded.fails], graded.answers[graded.fails])
-    if not off.size or (np.abs(off) >= MOST_OFF).any():
-        return ""
+    if not off.any() or (np.abs(off) >= MOST_OFF).any():
+        return MeanError()
     inputs, answers = graded.inputs, graded.answers
     if source.bits > EXHAUSTIVE_BITS:
         step = source.mask // SPREAD | 1  # odd, so that the low bits vary
@@ -48,11 +56,9 @@ def mean_error(case: Case, graded: GradedAnswers) -> Ask[str]:
             case Answered(answers):
                 pass
             case _:
-                return ""
+                return MeanError()
     off = errors(source, target, inputs, answers)
-    mean = fsum(off) / off.size
-    side = "small" if mean < 0 else "large"
-    return f"{abs(mean):.4g} units in the last place too {side} on average of {off.size:,} inputs"
+    return MeanError(fsum(off) / off.size, off.size)
 
 
 def _digits(form: Format) -> int:

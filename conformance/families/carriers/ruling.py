@@ -9,11 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from specs.cases import Case
+from specs.cases import CARRIER, Case
 from specs.editions import Edition
-
-CARRIER = "carrier"
-"""The mode that names the operation."""
 
 
 def cases(version: Edition) -> Iterator[Case]:

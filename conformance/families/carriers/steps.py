@@ -8,14 +8,13 @@ that load another dtype share the store. What both get right is the fault of the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from conformance.families.carriers.bias import mean_error
 from conformance.families.carriers.request import Carry
-from conformance.families.carriers.ruling import CARRIER
 from conformance.families.cast.graded import GradedAnswers
 from conformance.judging.asking import Ask
 from conformance.judging.subject import Subject
@@ -25,10 +24,11 @@ from oracles.protocol import Bits
 from oracles.reference import exact
 from reports.grading.allowed_answers import ALLOWED
 from reports.problems import FaultyStep, Step
-from specs.cases import Case
+from specs.cases import CARRIER, Case
 from specs.editions import edition
 from specs.formats import Format, format_named
 from specs.loader import document_named
+from specs.pair_conditions import is_exact
 from specs.ruling import ruling
 from specs.selection import cases_of_pair
 
@@ -64,11 +64,12 @@ def faulty_step(subject: Subject, case: Case, graded: GradedAnswers) -> Ask[Faul
     loads, stores = (
         [_is_wrong(subject, each, next(replies)) for each in some] for some in (load, store)
     )
+    bias = yield from mean_error(case, graded)
     return FaultyStep(
-        _step([*of_pair.values()], loads, stores),
+        _step([*of_pair.values()][1:], loads, stores),
         tuple(name for name, is_wrong in of_pair.items() if is_wrong),
         tuple(name for name, is_wrong in of_pair.items() if is_wrong is False),
-        (yield from mean_error(case, graded)),
+        *bias,
     )
 
 
@@ -77,32 +78,44 @@ def _step(
 ) -> Step:
     """Return the step to which the answers of second carriers point; empty if they do not tell.
 
-    True stands for a wrong answer, False for a right one, None for none.
+    True stands for a wrong answer, False for a right one, None for none. ``pair`` are the carriers
+    that share both load and store: where one of them is right, neither is at fault.
     """
-    match any(loads), any(stores):
-        case True, False:
+    if False in pair:
+        return "operation"
+    is_shared = True in pair
+    match _verdict(loads), _verdict(stores):
+        case (True, False | None) | (None, False) if is_shared or True in loads:
             return "load"
-        case False, True:
+        case (False | None, True) | (False, None) if is_shared or True in stores:
             return "store"
-        case False, False if False in (*loads, *stores) or False in pair[1:]:
+        case False, False if not is_shared:
             return "operation"
-    return ""
+    return "load or store" if is_shared else ""
+
+
+def _verdict(answers: Sequence[bool | None]) -> bool | None:
+    """Return whether any answer is wrong; None if there is none."""
+    told = [each for each in answers if each is not None]
+    return any(told) if told else None
 
 
 def _carriers(case: Case, source: str, target: str) -> list[Case]:
     return cases_of_pair(case.document, case.version, source, target)
 
 
-def _others(case: Case) -> Iterable[str]:
-    version = edition(document_named(case.document), case.version)
-    return (dtype for dtype in version.sources if dtype not in (case.source, case.target))
+def _dtypes(case: Case) -> Sequence[str]:
+    return edition(document_named(case.document), case.version).sources
 
 
 def _sharing_load(case: Case, inputs: Bits) -> Iterator[Asked]:
-    """Yield carriers that load the same dtype and store another, the same operation first."""
-    found = [each for dtype in _others(case) for each in _carriers(case, case.source, dtype)]
-    for each in sorted(found, key=lambda one: one.modes != case.modes):
-        yield each, inputs
+    """Yield other carriers that load the same dtype, and store one that has all of its values."""
+    source = format_named(case.source)
+    for dtype in _dtypes(case):
+        if dtype != case.target and is_exact(source, format_named(dtype)):
+            for each in _carriers(case, case.source, dtype):
+                if each.modes != case.modes:
+                    yield each, inputs
 
 
 def _sharing_store(case: Case, inputs: Bits) -> Iterator[Asked]:
@@ -110,13 +123,13 @@ def _sharing_store(case: Case, inputs: Bits) -> Iterator[Asked]:
     source = format_named(case.source)
     if not source.is_numeric:
         return
-    for dtype in _others(case):
+    for dtype in _dtypes(case):
         found, other = _carriers(case, dtype, case.target), format_named(dtype)
-        if found and other.is_numeric:
+        if found and dtype != case.source and other.is_numeric:
             codes = [_code_in(other, source, code) for code in inputs.tolist()]
             there = np.array([code for code in codes if code is not None], other.storage)
             if there.size:
-                yield from ((each, there) for each in found)
+                yield from ((each, there) for each in found if each.modes != case.modes)
 
 
 def _code_in(other: Format, source: Format, code: int) -> int | None:

@@ -1,0 +1,140 @@
+"""Planted faults of carriers are found, named, and told by their step; errors are exact."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from conformance.families.carriers.bias import errors
+from conformance.families.carriers.steps import faulty_step
+from conformance.families.cast.graded import GradedAnswers
+from oracles.reference import exact
+from reports.grading.allowed_answers import ALLOWED, NOT_ALLOWED
+from reports.problem_words import words
+from reports.problems import FaultyStep
+from specs.cases import Case
+from specs.formats import Format, format_named
+from specs.ruling import ruling
+from specs.selection import case_named
+from tests.conformance.families.carriers.planted import (
+    DOCUMENT,
+    FAULTS,
+    THREADS,
+    behaving,
+    carried,
+    findings,
+    stores,
+)
+from tests.conformance.feeding import answering, feed, planted
+
+
+@pytest.mark.ci_runs_one_of(6)
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_planted_fault_is_named_with_its_step(fault: str, tmp_path: Path) -> None:
+    found = findings(tmp_path, FAULTS[fault].answer)
+    assert FAULTS[fault].wants in [each.name for each in found], [each.says for each in found]
+
+
+def test_a_right_carrier_has_no_finding(tmp_path: Path) -> None:
+    assert findings(tmp_path, carried()) == ()
+
+
+def test_each_thread_has_a_fault() -> None:
+    assert {*THREADS.values()} <= {*FAULTS}
+    assert len(THREADS) == 18
+
+
+def test_a_truncating_store_says_how_far_it_is_off(tmp_path: Path) -> None:
+    [found] = findings(tmp_path, stores("bfloat16", behaving("truncate-infinity")))
+    assert found.says == (
+        "rounds toward zero, in the store of copy-into, add-out, autocast-matmul and 3 more;"
+        " magnitudes are 0.501 units of the last place too small on average of 65,279 inputs"
+    )
+
+
+CASE = f"{DOCUMENT}:1/float32/float32/carrier:multiply-by-one"
+
+
+def step_of(**wrong: bool) -> FaultyStep:
+    """The step that is found if second carriers are wrong: of the load, the store or the pair."""
+    case = case_named(CASE)
+    inputs = np.array([0x3F800000, 0x3F800001], np.uint32)
+
+    def answer(asked: Case, bits: Any) -> Any:
+        kind = "pair"
+        if (asked.source, asked.target) != ("float32", "float32"):
+            kind = "load" if asked.source == "float32" else "store"
+        right = carried()(asked, bits)
+        return right ^ right.dtype.type(1) if wrong.get(kind) else right
+
+    grades = np.array([NOT_ALLOWED, ALLOWED], np.uint8)
+    graded = GradedAnswers(inputs, inputs ^ 1, grades, np.zeros(2, np.uint8))
+    return feed(faulty_step(planted(), case, graded), answering(carry=answer, cast=answer))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "step"),
+    [
+        ({}, "operation"),
+        ({"load": True}, "operation"),
+        ({"pair": True, "load": True}, "load"),
+        ({"pair": True, "store": True}, "store"),
+        ({"pair": True, "load": True, "store": True}, "load or store"),
+    ],
+)
+def test_second_carriers_tell_the_step(wrong: dict[str, bool], step: str) -> None:
+    assert step_of(**wrong).step == step
+
+
+def test_the_words_name_few_carriers() -> None:
+    step = FaultyStep("store", ("a", "b", "c", "d"), ("e",), -0.5, 65536)
+    assert words(step) == (
+        "its store is at fault; a, b, c and 1 more too; not e; magnitudes are 0.5 units of the"
+        " last place too small on average of 65,536 inputs"
+    )
+
+
+def by_fractions(source: Format, target: Format, given: int, got: int) -> Fraction | None:
+    """The error of one answer by rational arithmetic, in units of the target's last place."""
+    one, other = exact.decode(source, given), exact.decode(target, got)
+    if not (isinstance(one, exact.Number) and isinstance(other, exact.Number)):
+        return None
+    x, y = (each.significand * Fraction(2) ** each.exponent for each in (one, other))
+    if x > exact.limits(target)[0].significand * Fraction(2) ** exact.limits(target)[0].exponent:
+        return None
+    unit = target.lowest_exponent - target.entry.mantissa
+    if x:
+        top = x.numerator.bit_length() - x.denominator.bit_length()
+        top -= Fraction(2) ** top > x
+        unit = max(unit, top - target.entry.mantissa)
+    return (y - x) / Fraction(2) ** unit
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [("float16", "bfloat16"), ("bfloat16", "float16"), ("float32", "bfloat16"),
+     ("float64", "float32"), ("int32", "float32")],
+)  # fmt: skip
+def test_errors_are_those_of_rational_arithmetic(source: str, target: str) -> None:
+    one, other = format_named(source), format_named(target)
+    chance = np.random.default_rng(7)
+    inputs = chance.integers(0, one.mask, 3000, dtype=np.uint64, endpoint=True).astype(one.storage)
+    case = Case("", "", source, target)
+    answers = behaving("truncate-infinity")(case, inputs, np.zeros(inputs.size, other.storage))
+    wanted = [
+        found
+        for given, got in zip(inputs.tolist(), answers.tolist(), strict=True)
+        if (found := by_fractions(one, other, given, got)) is not None
+    ]
+    assert errors(one, other, inputs, answers).tolist() == [float(each) for each in wanted]
+
+
+def test_a_carrier_is_ruled_input_by_input() -> None:
+    rules = ruling(case_named(CASE))
+    assert [(each.rule, each.input_class) for each in rules.branches] == [
+        ("computed", name) for name in ("nan", "inf", "-inf", "-zero", "otherwise")
+    ]
