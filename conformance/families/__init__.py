@@ -137,6 +137,7 @@ FAMILIES = (
         request="conformance.families.carriers.request:Carry",
         lines="conformance.families.cast.recorded:CastLines",
         cases="conformance.families.carriers.ruling:cases",
+        page="conformance.families.carriers.page:PAGE",
         methods={"carry": "Bits", "reproduce_carry": "str"},
         is_by_input=True,
     ),
