@@ -80,7 +80,7 @@ class PairTotals:
 
 
 LEFT_TO_OTHERS = (
-    "not-run: another version is asked; each --seed asks a seventh of them, --tier full all"
+    "not-run: another version or carrier is asked; each --seed asks a seventh, --tier full all"
 )
 
 
