@@ -38,7 +38,7 @@ def mean_error(case: Case, graded: GradedAnswers) -> Ask[str]:
     if not (source.is_numeric and target.kind == "float") or _digits(source) > EXACT_BITS:
         return ""
     off = errors(source, target, graded.inputs[graded.fails], graded.answers[graded.fails])
-    if not off.size or (np.abs(off) >= MOST_OFF).any():
+    if not off.any() or (np.abs(off) >= MOST_OFF).any():
         return ""
     inputs, answers = graded.inputs, graded.answers
     if source.bits > EXHAUSTIVE_BITS:
