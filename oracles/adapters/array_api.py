@@ -5,7 +5,7 @@ A document writes every call as a method of its receiver; here the receiver is t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
@@ -23,16 +23,19 @@ from specs.formats import format_named
 from specs.loader import document_named
 
 CASTS, CALLS = "array-api-astype", "array-api-astype-calls"
-"""The documents of the standard."""
+"""The documents of the standard's ``astype``."""
 
 
-def standard_claims(version: str) -> tuple[str, ...]:
+def standard_claims(version: str, documents: Sequence[str] = (CASTS, CALLS)) -> tuple[str, ...]:
     """Return the claims of a library that declares this version of the array API standard.
 
-    There are none if the document ``CASTS`` lacks the version.
+    There is none of a document that lacks the version.
     """
-    known = document_named(CASTS).entry.versions
-    return tuple(f"{document}:{version}" for document in (CASTS, CALLS)) if version in known else ()
+    return tuple(
+        f"{document}:{version}"
+        for document in documents
+        if version in document_named(document).entry.versions
+    )
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,11 @@ from threading import Lock
 from typing import Any, ClassVar
 
 from oracles.adapters.array_api import CALLS, CASTS, Namespace
+from oracles.adapters.array_api_carriers import CARRIERS, DOCUMENT
+from oracles.adapters.carriers import Carrying
 from oracles.adapters.dtype_table import names_in
 from oracles.adapters.refusals import load, require_variant
-from oracles.adapters.scripted import Scripted, ScriptedOperation, Statements
+from oracles.adapters.scripted import ScriptedOperation, Statements
 from oracles.protocol import Bits, Bound, Returned, Unsupported
 from specs.calls import Call
 from specs.cases import Case
@@ -34,14 +36,15 @@ NAMESPACE = Namespace(
 )
 
 
-class ArrayApiStrict(Scripted):
-    """Casts by array-api-strict's ``astype``, and makes calls of this function."""
+class ArrayApiStrict(Carrying):
+    """Casts by array-api-strict's ``astype``, makes calls of it, and carries by the standard."""
 
     name = "array_api_strict"
     header = HEADER
     operations: ClassVar[Mapping[ScriptedOperation, str]] = {"cast": "astype"}
-    claims: tuple[str, ...] = (CASTS, CALLS)
+    claims: tuple[str, ...] = (CASTS, CALLS, DOCUMENT)
     dtypes = DTYPES
+    carriers = CARRIERS
 
     def __init__(self, variant: str | None = None) -> None:
         self._xp: Any = load("array_api_strict", "array-api-strict")
@@ -54,6 +57,10 @@ class ArrayApiStrict(Scripted):
         """Raise Unsupported for a dtype that the array API standard lacks."""
         if dtype not in DTYPES:
             raise Unsupported(f"array-api-strict has no dtype {dtype}")
+
+    def dtype_text(self, dtype: str) -> str:
+        """Return the Python expression of a dtype of this name."""
+        return f"xp.{dtype}"
 
     def tensor_text(self, dtype: str) -> str:
         """Return the Python expression of an array of this dtype in the memory of ``bits``."""

@@ -1,9 +1,9 @@
 """The base class of adapters that carry values: casts whose road is another operation.
 
-An adapter has a table of carriers. Each is a Python expression in ``x``, a row, or statements that
-bind ``y``. ``{source}`` and ``{target}`` in it stand for the expressions of the case's dtypes.
-Roads that compile compile expressions; statements, such as those that set a mode before, run as
-they are and are declined there.
+An adapter has a table of carriers, or one per document. Each carrier is a Python expression in
+``x``, a row, or statements that bind ``y``. ``{source}`` and ``{target}`` in it stand for the
+expressions of the case's dtypes. Roads that compile compile expressions; statements, such as those
+that set a mode before, run as they are and are declined there.
 """
 
 from __future__ import annotations
@@ -38,6 +38,8 @@ class Carrying(Scripted):
     """Carries rows by the expressions and statements of a table."""
 
     carriers: ClassVar[Mapping[str, str]]
+    carriers_of: ClassVar[Mapping[str, Mapping[str, str]]] = {}
+    """By document, the table that its cases use in place of ``carriers``."""
     maker: tuple[str, str] = ("", "")
     """The function that compiles a carrier, such as ``jax.jit``, and its further arguments."""
 
@@ -59,18 +61,21 @@ class Carrying(Scripted):
         if operation != "carry":
             super().require_parameters(operation, case)
             return
-        carrier = case.mode.get(CARRIER, "")
-        if carrier not in self.carriers:
+        carrier, table = case.mode.get(CARRIER, ""), self._table(case)
+        if carrier not in table:
             raise Unsupported(f"{self.name} has no carrier {carrier}")
-        if self.maker[0] and BINDS in self.carriers[carrier]:
+        if self.maker[0] and BINDS in table[carrier]:
             raise Unsupported(f"{self.maker[0]} compiles no statements such as {carrier}")
 
     def carry_steps(self, case: Case) -> Statements:
         """Return the statements that bind ``y`` to the carried ``x``, and check its dtype."""
         dtypes = {"source": self.dtype_text(case.source), "target": self.dtype_text(case.target)}
-        text = self.carriers[case.mode[CARRIER]].format(**dtypes)
+        text = self._table(case)[case.mode[CARRIER]].format(**dtypes)
         made = Statements(text) if BINDS in text else call_steps(text, *self.maker)
         return Statements(made.each + CHECK.format(**dtypes), made.once)
+
+    def _table(self, case: Case) -> Mapping[str, str]:
+        return self.carriers_of.get(case.document, self.carriers)
 
     def _make(self, operation: ScriptedOperation, case: Case, form: Hashable) -> Function:
         if operation != "carry":

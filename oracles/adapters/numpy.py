@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from oracles.adapters.array_api import Namespace, standard_claims
+from oracles.adapters.array_api import CALLS, CASTS, Namespace, standard_claims
+from oracles.adapters.array_api_carriers import DOCUMENT, carriers_in
 from oracles.adapters.carriers import Carrying
 from oracles.adapters.dtype_table import names_in
 from oracles.adapters.numpy_arrays import NumpyArrays
@@ -40,6 +41,7 @@ class Numpy(Carrying, NumpyArrays):
     header = HEADER
     dtypes = DTYPES
     carriers = CARRIERS
+    carriers_of: ClassVar[Mapping[str, Mapping[str, str]]] = {DOCUMENT: carriers_in("np")}
 
     def __init__(self, variant: str | None = None) -> None:
         require_variant(self.name, variant, VARIANTS)
@@ -48,7 +50,7 @@ class Numpy(Carrying, NumpyArrays):
         self.claims = (
             _own_document(),
             "numpy-carriers",
-            *standard_claims(np.__array_api_version__),
+            *standard_claims(np.__array_api_version__, (CASTS, CALLS, DOCUMENT)),
         )
 
     def casting(self, case: Case) -> str:

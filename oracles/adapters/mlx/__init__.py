@@ -1,13 +1,15 @@
-"""mlx on the CPU: ``astype`` and ``view`` of arrays, and blocks by ``quantize``."""
+"""mlx on the CPU: ``astype`` and ``view`` of arrays, blocks by ``quantize``, and carriers."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from typing import Any, ClassVar
 
+from oracles.adapters.carriers import Carrying
 from oracles.adapters.mlx.blocks import MlxBlocks
+from oracles.adapters.mlx.carriers import CARRIERS
 from oracles.adapters.refusals import load_own, require_variant
-from oracles.adapters.scripted import Scripted, ScriptedOperation, Statements
+from oracles.adapters.scripted import ScriptedOperation, Statements
 from oracles.protocol import Bits, Unsupported
 from specs.cases import Case
 from specs.formats import format_named
@@ -31,8 +33,8 @@ mx.set_default_device(mx.cpu)
 """
 
 
-class Mlx(Scripted, MlxBlocks):
-    """Casts by ``astype``, reads bits by ``view``, and makes blocks as ``MlxBlocks`` does."""
+class Mlx(Carrying, MlxBlocks):
+    """Casts by ``astype``, reads bits by ``view``, makes blocks and carries values."""
 
     name = "mlx"
     header = HEADER
@@ -40,18 +42,24 @@ class Mlx(Scripted, MlxBlocks):
         "cast": "astype of mlx",
         "bitcast": "view of mlx",
     }
+    claims: tuple[str, ...] = (*MlxBlocks.claims, "mlx-carriers")
+    carriers = CARRIERS
 
     def __init__(self, variant: str | None = None) -> None:
         mlx: Any = load_own("mlx.core", __file__)
         require_variant(self.name, variant, VARIANTS)
         MlxBlocks.__init__(self)
         mlx.set_default_device(mlx.cpu)
-        Scripted.__init__(self, mx=mlx)
+        Carrying.__init__(self, mx=mlx)
 
     def require_dtype(self, operation: ScriptedOperation, dtype: str) -> None:
         """Raise Unsupported for a dtype that mlx lacks."""
         if dtype not in DTYPES:
             raise Unsupported(f"mlx has no dtype {dtype}")
+
+    def dtype_text(self, dtype: str) -> str:
+        """Return the Python expression of this dtype."""
+        return f"mx.{DTYPES[dtype]}"
 
     def tensor_text(self, dtype: str) -> str:
         """Return the Python expression of an array of this dtype, made from ``bits``."""
