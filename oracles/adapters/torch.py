@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from oracles.adapters.carriers import Carrying
+from oracles.adapters.carriers import CARRIER, Carrying
 from oracles.adapters.refusals import load
 from oracles.adapters.scripted import Chained, Function, ScriptedOperation, Statements, call_steps
 from oracles.adapters.torch_calls import SYNTAX, TorchCalls
-from oracles.adapters.torch_carriers import CARRIERS
+from oracles.adapters.torch_carriers import CARRIERS, OF_CPU
 from oracles.adapters.torch_devices import (
     DEVICE_ROADS,
     DeviceRoad,
@@ -96,6 +96,7 @@ class Torch(Carrying, Chained):
     """By variant, the torch device of its tensors; those of other variants are on the CPU."""
     claims: tuple[str, ...] = (
         "torch-tensor-to", "torch-sharded-tensor-to", "torch-module-type", "torch-view",
+        "torch-carriers",
     )  # fmt: skip
 
     def __init__(self, variant: str | None = None) -> None:
@@ -148,6 +149,8 @@ class Torch(Carrying, Chained):
             raise Unsupported(f"torch:{self._variant} offers {ALONE[self._variant]}; torch casts")
         if self._device != self._to and operation == "bitcast":
             raise Unsupported(f"torch:{self._variant} casts; torch:{self._device} views, too")
+        if self._device is not None and case.mode.get(CARRIER) in OF_CPU:
+            raise Unsupported(f"{case.mode[CARRIER]} sets a mode of the CPU; torch carries by it")
 
     def dtype_text(self, dtype: str) -> str:
         """Return the Python expression of torch's dtype."""
