@@ -41,7 +41,9 @@ COMPUTED: Mapping[str, str] = {
     "average-pool-of-one": "torch.nn.functional.avg_pool1d(x.reshape(-1, 1, 1), 1).reshape(-1)",
     "max-pool-of-one": "torch.nn.functional.max_pool1d(x.reshape(-1, 1, 1), 1).reshape(-1)",
     "matmul-by-one": _MATMUL,
-    "batched-matmul-by-one": f"torch.bmm({_COLUMN}.unsqueeze(2), x.new_ones((x.shape[0], 1, 1))).reshape(-1)",
+    "batched-matmul-by-one": (
+        f"torch.bmm({_COLUMN}.unsqueeze(2), x.new_ones((x.shape[0], 1, 1))).reshape(-1)"
+    ),
     "add-matmul-by-one": f"torch.addmm(x.new_zeros((1, 1)), {_COLUMN}, {_ONE_BY_ONE}).reshape(-1)",
     "linear-by-one": f"torch.nn.functional.linear({_COLUMN}, {_ONE_BY_ONE}).reshape(-1)",
     "einsum-by-one": f'torch.einsum("ij,jk->ik", {_COLUMN}, {_ONE_BY_ONE}).reshape(-1)',
@@ -84,7 +86,7 @@ MOVED: Mapping[str, str] = {
     "save-and-load": (
         "import io\nfile = io.BytesIO()\ntorch.save(x, file)\nfile.seek(0)\ny = torch.load(file)\n"
     ),
-    "numbers-of-python": "torch.tensor(x.tolist(), dtype=x.dtype, device=x.device)",
+    "numbers-of-python": "y = torch.tensor(x.tolist(), dtype=x.dtype, device=x.device)\n",
 }
 """The operation moves elements."""
 
@@ -221,7 +223,9 @@ _FLUSH = "torch.set_flush_denormal(True)", "torch.set_flush_denormal(False)"
 _TOWARD_ZERO = "set_rounding(0xC00)", "set_rounding(0)"
 _ROUNDING = "import ctypes\nset_rounding = ctypes.CDLL(None).fesetround\n"
 _SET_DEFAULT = "torch.set_default_dtype(torch.{})"
-_DETERMINISTIC = tuple(f"torch.use_deterministic_algorithms({mode})" for mode in (True, False))
+_DETERMINISTIC = (
+    "torch.use_deterministic_algorithms(True)", "torch.use_deterministic_algorithms(False)",
+)  # fmt: skip
 
 
 def _by_default(dtype: str) -> tuple[str, str]:
@@ -229,7 +233,8 @@ def _by_default(dtype: str) -> tuple[str, str]:
 
 
 def _by_precision(precision: str) -> tuple[str, str]:
-    return tuple(f'torch.set_float32_matmul_precision("{each}")' for each in (precision, "highest"))
+    sets = 'torch.set_float32_matmul_precision("{}")'
+    return sets.format(precision), sets.format("highest")
 
 
 MODES: Mapping[str, str] = {
@@ -272,3 +277,29 @@ CARRIERS: Mapping[str, str] = {
     **AUTOCAST,
     **MODES,
 }
+
+FEW_COMPILED: Mapping[tuple[str, str], tuple[str, ...]] = {
+    ("bfloat16", "bfloat16"): (
+        "multiply-by-one",
+        "add-product-of-one",
+        "absolute-with-sign",
+        "relu-of-both-signs",
+        "keep-special-values",
+        "sum-of-one",
+        "cumulative-sum-of-one",
+        "matmul-by-one",
+        "attention-to-one",
+        "layer-norm-of-zeros",
+        "concatenate",
+        "index-put",
+        "scatter",
+        "pad",
+    ),
+    ("float32", "bfloat16"): ("copy-into", "multiply-in-place", "sum-of-one"),
+    ("float32", "float16"): ("copy-into",),
+    ("float32", "int32"): ("copy-into",),
+    ("float64", "float32"): ("copy-into",),
+    ("bfloat16", "float32"): ("add-zero-of-target",),
+    ("int64", "float32"): ("add-zero-of-target",),
+}
+"""The carriers of each pair that are compiled, because each costs seconds of a C++ compiler."""
