@@ -297,7 +297,7 @@ FEW_COMPILED: Mapping[tuple[str, str], tuple[str, ...]] = {
     ),
     ("float32", "bfloat16"): ("copy-into", "multiply-in-place", "sum-of-one"),
     ("float32", "float16"): ("copy-into",),
-    ("float32", "int32"): ("copy-into",),
+    ("float32", "int32"): ("copy-into", "multiply-in-place"),
     ("float64", "float32"): ("copy-into",),
     ("bfloat16", "float32"): ("add-zero-of-target",),
     ("int64", "float32"): ("add-zero-of-target",),
