@@ -224,8 +224,9 @@ _TOWARD_ZERO = "set_rounding(0xC00)", "set_rounding(0)"
 _ROUNDING = "import ctypes\nset_rounding = ctypes.CDLL(None).fesetround\n"
 _SET_DEFAULT = "torch.set_default_dtype(torch.{})"
 _DETERMINISTIC = (
-    "torch.use_deterministic_algorithms(True)", "torch.use_deterministic_algorithms(False)",
-)  # fmt: skip
+    'torch.set_deterministic_debug_mode("error")',  # unlike its sister, it imports no compiler
+    'torch.set_deterministic_debug_mode("default")',
+)
 
 
 def _by_default(dtype: str) -> tuple[str, str]:
