@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from oracles.adapters.carriers import Carrying
+from oracles.adapters.carriers import CARRIER, Carrying
 from oracles.adapters.refusals import load
 from oracles.adapters.scripted import Chained, Function, ScriptedOperation, Statements, call_steps
 from oracles.adapters.torch_calls import SYNTAX, TorchCalls
-from oracles.adapters.torch_carriers import CARRIERS
+from oracles.adapters.torch_carriers import CARRIERS, FEW_COMPILED, OF_CPU
 from oracles.adapters.torch_devices import (
     DEVICE_ROADS,
     DeviceRoad,
@@ -50,25 +50,37 @@ from specs.formats import format_named
 if TYPE_CHECKING:
     from specs.chains import Company
 
-VARIANTS: tuple[str, ...] = ("view", "compile", "threads", "cuda", "decomposed")
+VARIANTS: tuple[str, ...] = (
+    "view", "compile", "compile-emulated", "functionalized", "threads", "cuda", "decomposed",
+)  # fmt: skip
 
 OPEN_ROADS = DEVICE_ROADS
 
-ALONE = {"view": "bitcasts alone", "decomposed": "quantization alone"}
-"""The variants that do not cast, each with what it offers."""
+ALONE = {
+    "view": ("bitcast", "bitcasts"),
+    "compile-emulated": ("carry", "other operations"),
+    "functionalized": ("carry", "other operations"),
+    "decomposed": ("quantize", "quantization"),
+}
+"""The variants that offer one operation alone, and what it is called."""
 
 EAGER, COMPILED = "eager", "compiled"
 EMULATED = f"{COMPILED},emulate_precision_casts:on"
 CHAIN_ROADS: Mapping[str | None, tuple[str, ...]] = {
     "compile": (COMPILED, EMULATED),
-    "view": (),
-    "decomposed": (),
+    **dict.fromkeys(ALONE, ()),
 }
 """By variant, the roads of its chains; variants that are not listed have the eager road alone."""
 
 OPTIONS = "fullgraph=True, dynamic=True"
 EMULATE = f'{OPTIONS}, options={{"emulate_precision_casts": True}}'
 """The arguments of ``torch.compile``."""
+MAKERS = {
+    "compile": ("torch.compile", OPTIONS),
+    "compile-emulated": ("torch.compile", EMULATE),
+    "functionalized": ("torch.func.functionalize", ""),
+}
+"""By variant, the function that makes another of a carrier, and its further arguments."""
 
 SIGNED = {1: "int8", 2: "int16", 4: "int32", 8: "int64"}
 """torch's signed integers by their bytes: it computes with few of the unsigned ones."""
@@ -80,8 +92,9 @@ class Torch(Carrying, Chained):
 
     Without a variant calls are eager. `compile` compiles them by inductor, and `cuda` has its
     tensors on a CUDA device. `view` offers bitcasts alone, and `decomposed` quantization alone, by
-    the operations of exported graphs. `threads` uses torch's default number of threads; all others
-    use one.
+    the operations of exported graphs. `compile-emulated` and `functionalized` offer other
+    operations that carry values, compiled with the rounding of eager calls, or without mutations.
+    `threads` uses torch's default number of threads; all others use one.
     """
 
     name = "torch"
@@ -96,6 +109,7 @@ class Torch(Carrying, Chained):
     """By variant, the torch device of its tensors; those of other variants are on the CPU."""
     claims: tuple[str, ...] = (
         "torch-tensor-to", "torch-sharded-tensor-to", "torch-module-type", "torch-view",
+        "torch-carriers",
     )  # fmt: skip
 
     def __init__(self, variant: str | None = None) -> None:
@@ -120,10 +134,10 @@ class Torch(Carrying, Chained):
             self._follow(self._road)
         self._tensors = TorchTensors(self._torch, self._device)
         # A compiled kernel serves all lengths, but only one rank.
-        self.compiles_shapes = variant == "compile"
+        self.maker = MAKERS.get(variant or "", self.maker)
+        self.compiles_shapes = self.maker[0] == "torch.compile"
         if self.compiles_shapes:
             self._dynamo = _compiler(self._torch)
-            self.maker = ("torch.compile", OPTIONS)
 
     def _follow(self, road: DeviceRoad) -> None:
         self._device, self._to = road.device, road.to
@@ -144,10 +158,21 @@ class Torch(Carrying, Chained):
     def require_parameters(self, operation: ScriptedOperation, case: Case) -> None:
         """Raise Unsupported as ``require_plain`` does, or if the variant lacks the operation."""
         super().require_parameters(operation, case)
-        if self._variant in ALONE and (operation, self._variant) != ("bitcast", "view"):
-            raise Unsupported(f"torch:{self._variant} offers {ALONE[self._variant]}; torch casts")
+        if self._variant in ALONE and operation != ALONE[self._variant][0]:
+            offered = ALONE[self._variant][1]
+            raise Unsupported(f"torch:{self._variant} offers {offered} alone; torch casts")
         if self._device != self._to and operation == "bitcast":
             raise Unsupported(f"torch:{self._variant} casts; torch:{self._device} views, too")
+        if operation == "carry":
+            self._require_carrier(case)
+
+    def _require_carrier(self, case: Case) -> None:
+        """Raise Unsupported for a carrier of the CPU on a device, or one that is not compiled."""
+        carrier = case.mode[CARRIER]
+        if self._device is not None and carrier in OF_CPU:
+            raise Unsupported(f"{carrier} sets a mode of the CPU; torch carries by it")
+        if self.compiles_shapes and carrier not in FEW_COMPILED.get((case.source, case.target), ()):
+            raise Unsupported(f"torch:{self._variant} compiles a few carriers; torch has them all")
 
     def dtype_text(self, dtype: str) -> str:
         """Return the Python expression of torch's dtype."""
@@ -196,13 +221,13 @@ class Torch(Carrying, Chained):
     def form_of(self, operation: ScriptedOperation, case: Case, bits: Bits) -> Hashable:
         """Return what a compiled function serves: a source dtype, and a rank or lengths.
 
-        For a cast it is the rank. For a view, which depends on whether lengths divide, it is each
-        length, where 2 stands for all longer ones, and 4 in the last dimension of ``PAIRED``
-        dtypes. Without compilation the form is None.
+        For a cast or a carrier it is the rank. For a view, which depends on whether lengths divide,
+        it is each length, where 2 stands for all longer ones, and 4 in the last dimension of
+        ``PAIRED`` dtypes. Without compilation the form is None.
         """
         if not self.compiles_shapes:
             return None
-        if operation == "cast":
+        if operation in ("cast", "carry"):
             return case.source, bits.ndim
         last = 4 if case.source in PAIRED else 2  # two codes share an element
         kinds = *(min(n, 2) for n in bits.shape[:-1]), *(min(n, last) for n in bits.shape[-1:])
@@ -271,12 +296,12 @@ class Torch(Carrying, Chained):
     def _mark(self, operation: ScriptedOperation, x: Any) -> None:
         """Mark the lengths of ``x``, so that torch compiles one kernel for all of them.
 
-        A cast's lengths are marked as unbacked. If they were only dynamic, 0 and 1 would get other
-        kernels, and the first length would decide whether the kernel for all others uses vectors. A
-        view's lengths are marked as dynamic, but for 0 and 1.
+        Those of a cast or a carrier are marked as unbacked. If they were only dynamic, 0 and 1
+        would get other kernels, and the first length would decide whether the kernel for all others
+        uses vectors. A view's lengths are marked as dynamic, but for 0 and 1.
         """
         for dimension, length in enumerate(x.shape):
-            if operation == "cast":
+            if operation in ("cast", "carry"):
                 self._dynamo.decorators.mark_unbacked(x, dimension)
             elif length > 1:
                 self._dynamo.mark_dynamic(x, dimension)
