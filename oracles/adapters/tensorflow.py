@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from oracles.adapters.carriers import Carrying
 from oracles.adapters.dtype_table import names_in
 from oracles.adapters.refusals import is_lacking, load, require_variant
 from oracles.adapters.script_text import mask_expression
@@ -22,6 +23,7 @@ from oracles.adapters.scripted import (
     function_of,
 )
 from oracles.adapters.stablehlo import COMPUTED
+from oracles.adapters.tensorflow_carriers import CARRIERS
 from oracles.protocol import Bits, Bound, Unsupported
 from specs.cases import Case
 from specs.formats import format_named
@@ -67,7 +69,7 @@ FOLDED_OPERATIONS = {"Const", "Identity", "NoOp", "_Retval"}
 """The operations that remain in a function after grappler has folded it."""
 
 
-class TensorFlow(Chained):
+class TensorFlow(Carrying, Chained):
     """Casts by ``tf.cast`` and bitcasts by ``tf.bitcast``, in the way that the variant names.
 
     Without a variant calls are eager. `function` makes them in a ``tf.function`` of a tensor, and
@@ -79,7 +81,9 @@ class TensorFlow(Chained):
     operations: ClassVar[Mapping[ScriptedOperation, str]] = {
         "cast": "tf.cast",
         "bitcast": "tf.bitcast",
+        "carry": "an operation",
     }
+    carriers = CARRIERS
     target_first = ("cast", "bitcast")
     kept = 64
     claims: tuple[str, ...] = ("tensorflow-bitcast",)
@@ -99,6 +103,9 @@ class TensorFlow(Chained):
             self.claims = (*self.claims, "stablehlo-convert")
         self.compiles_shapes = variant is not None
         self._is_folded = variant in ("folded", "xla-folded")
+        if not self._is_folded:
+            self.claims = (*self.claims, "tensorflow-carriers")
+        self.maker = self._maker()
         # A chain is made as single casts are.
         self.chain_roads = () if self._is_folded else (variant or EAGER,)
         self.header = HEADER + (IMPORT if self._is_folded else "") + "\n"
@@ -118,6 +125,16 @@ class TensorFlow(Chained):
     def require_dtype(self, operation: ScriptedOperation, dtype: str) -> None:
         """Raise Unsupported for a dtype that TensorFlow lacks."""
         self.dtype(dtype)
+
+    def require_parameters(self, operation: ScriptedOperation, case: Case) -> None:
+        """Raise Unsupported as ``Carrying`` does, and in the folded variants for all carriers."""
+        if operation == "carry" and self._is_folded:
+            raise Unsupported(f"tensorflow:{self._variant} carries nothing; tensorflow does")
+        super().require_parameters(operation, case)
+
+    def dtype_text(self, dtype: str) -> str:
+        """Return the Python expression of TensorFlow's dtype."""
+        return f"tf.{DTYPES[dtype]}"
 
     def tensor_text(self, dtype: str) -> str:
         """Return the Python expression of ``x``: a tensor of this dtype, made from ``bits``.
