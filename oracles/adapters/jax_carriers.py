@@ -21,12 +21,19 @@ CARRIERS: Mapping[str, str] = {
     "product-of-one": "jnp.prod(x.reshape(-1, 1), axis=1, dtype={target})",
     "mean-of-one": "jnp.mean(x.reshape(-1, 1), axis=1, dtype={target})",
     "maximum-of-one": "jnp.max(x.reshape(-1, 1), axis=1)",
+    "maximum-of-segment": "jax.ops.segment_max(x, jnp.arange(x.size), x.size)",
+    "median-of-one": "jnp.median(x.reshape(-1, 1), axis=1)",
     "cumulative-sum-of-one": "jnp.cumsum(x.reshape(-1, 1), axis=1, dtype={target}).reshape(-1)",
     "matmul-by-one": (
         'jnp.matmul(x.reshape(-1, 1), jnp.ones((1, 1), {source}), precision="highest").reshape(-1)'
     ),
     "matmul-by-one-at-default": (
         "jnp.matmul(x.reshape(-1, 1), jnp.ones((1, 1), {source})).reshape(-1)"
+    ),
+    "convolve-by-one": (
+        "jax.lax.conv("
+        'x.reshape(1, 1, -1), jnp.ones((1, 1, 1), {source}), (1,), "VALID", precision="highest"'
+        ").reshape(-1)"
     ),
     "clip-to-itself": "jnp.clip(x, x, x)",
     "scatter-add": "jnp.zeros_like(x).at[jnp.arange(x.size)].add(x)",
@@ -46,6 +53,7 @@ CARRIERS: Mapping[str, str] = {
     "scatter": "jnp.zeros_like(x).at[jnp.arange(x.size)].set(x)",
     "flip-twice": "jnp.flip(jnp.flip(x))",
     "sort-of-one": "jax.lax.sort(x.reshape(-1, 1), dimension=1).reshape(-1)",
+    "top-of-one": "jax.lax.top_k(x.reshape(-1, 1), 1)[0].reshape(-1)",
     "scan": "jax.lax.scan(lambda carried, each: (carried, each), 0, x)[1]",
     "barrier": "jax.lax.optimization_barrier(x)",
     "to-numpy-and-back": "y = jnp.asarray(np.asarray(x))\n",
@@ -59,9 +67,7 @@ CARRIERS: Mapping[str, str] = {
     "multiply-by-one-of-float16": "x * jnp.ones(x.shape, jnp.float16)",
     "add-zero-of-target": "x + jnp.zeros(x.shape, {target})",
     "concatenate-with-target": "jnp.concatenate([x, jnp.zeros(1, {target})])[:-1]",
-    "where-with-target": (
-        "jnp.where(jnp.ones(x.shape, bool), x, jnp.zeros(x.shape, {target}))"
-    ),
+    "where-with-target": ("jnp.where(jnp.ones(x.shape, bool), x, jnp.zeros(x.shape, {target}))"),
     "strict-promotion": (
         'with jax.numpy_dtype_promotion("strict"):\n    y = x * jnp.ones(x.shape, {target})\n'
     ),

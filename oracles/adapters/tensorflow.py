@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from oracles.adapters.carriers import Carrying
+from oracles.adapters.carriers import CARRIER, Carrying
 from oracles.adapters.dtype_table import names_in
 from oracles.adapters.refusals import is_lacking, load, require_variant
 from oracles.adapters.script_text import mask_expression
@@ -226,6 +226,26 @@ class TensorFlow(Carrying, Chained):
             rows = self._folding.rows(bits, np.dtype(format_named(case.target).storage).itemsize)
             answers = [self._answer(make, case, row) for row in rows]
             return np.concatenate(answers, axis=1).reshape(bits.shape)
+
+    def carry(self, case: Case, bits: Bits) -> Bits:
+        """Return the patterns of ``bits`` after the operation that the case names.
+
+        Raises Unsupported as ``require`` does, and for a kernel that TensorFlow lacks. Errors of
+        tracing are refusals, but what XLA refuses in a function that was traced is a missing one.
+        """
+        errors = self._tensorflow.errors
+        lacking = (errors.UnimplementedError, errors.NotFoundError)
+        form = self.form_of("carry", case, bits)
+        self.made("carry", case, form)
+        if self._variant == "xla":
+            function = self.prepared(self.carry_steps(case).once, form)["function"]
+            function.get_concrete_function(self.tensor(case.source, bits))
+            lacking = (*lacking, errors.InvalidArgumentError)
+        try:
+            return super().carry(case, bits)
+        except lacking:
+            reason = f"TensorFlow has no kernel for {case.mode[CARRIER]} of {DTYPES[case.source]}"
+            raise Unsupported(reason) from None
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:
         """Return ``bits`` reinterpreted by one ``tf.bitcast``, in the shape that this gives them.

@@ -25,7 +25,18 @@ CARRIERS: Mapping[str, str] = {
     "segment-sum-of-one": "tf.math.segment_sum(x, tf.range(tf.size(x)))",
     "scatter-add": "tf.scatter_nd(tf.range(tf.size(x))[:, tf.newaxis], x, tf.shape(x))",
     "matmul-by-one": "tf.linalg.matmul(x[:, tf.newaxis], tf.ones((1, 1), {source}))[:, 0]",
+    "convolve-by-one": (
+        "tf.nn.conv2d(tf.reshape(x, (-1, 1, 1, 1)), tf.ones((1, 1, 1, 1), {source}), 1, "
+        '"VALID")[:, 0, 0, 0]'
+    ),
     "clip-to-itself": "tf.clip_by_value(x, x, x)",
+    "maximum-of-segment": ("tf.math.unsorted_segment_max(x, tf.range(tf.size(x)), tf.size(x))"),
+    "minimum-of-segment": ("tf.math.unsorted_segment_min(x, tf.range(tf.size(x)), tf.size(x))"),
+    "maximum-of-window": (
+        'tf.nn.max_pool2d(tf.reshape(x, (-1, 1, 1, 1)), 1, 1, "VALID")[:, 0, 0, 0]'
+    ),
+    "top-of-one": "tf.math.top_k(x[:, tf.newaxis], 1).values[:, 0]",
+    "cumulative-log-sum-of-one": ("tf.math.cumulative_logsumexp(x[:, tf.newaxis], axis=1)[:, 0]"),
     # The operation moves elements.
     "identity": "tf.identity(x)",
     "concatenate": "tf.concat([x[:1], x[1:]], 0)",
@@ -34,14 +45,15 @@ CARRIERS: Mapping[str, str] = {
     "take": "tf.gather(x, tf.range(tf.size(x)))",
     "embedding": "tf.nn.embedding_lookup(x[:, tf.newaxis], tf.range(tf.size(x)))[:, 0]",
     "scatter": (
-        "tf.tensor_scatter_nd_update("
-        "tf.zeros_like(x), tf.range(tf.size(x))[:, tf.newaxis], x)"
+        "tf.tensor_scatter_nd_update(tf.zeros_like(x), tf.range(tf.size(x))[:, tf.newaxis], x)"
     ),
     "flip-twice": "tf.reverse(tf.reverse(x, [0]), [0])",
     "sort-of-one": "tf.sort(x[:, tf.newaxis], axis=1)[:, 0]",
     "pad-and-slice": "tf.pad(x, [[1, 1]])[1:-1]",
     "transpose": "tf.transpose(x[tf.newaxis])[:, 0]",
-    "serialize": "tf.ensure_shape(tf.io.parse_tensor(tf.io.serialize_tensor(x), {source}), x.shape)",
+    "serialize": (
+        "tf.ensure_shape(tf.io.parse_tensor(tf.io.serialize_tensor(x), {source}), x.shape)"
+    ),
     "variable": "held = tf.Variable(tf.zeros_like(x))\nheld.assign(x)\ny = held.read_value()\n",
     "to-numpy-and-back": "y = tf.constant(x.numpy())\n",
     # The store has another dtype.
