@@ -15,7 +15,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from oracles.adapters.array_api import CALLS, CASTS, Namespace, standard_claims
+from oracles.adapters.carriers import Carrying
 from oracles.adapters.dtype_table import names_in
+from oracles.adapters.jax_carriers import CARRIERS
 from oracles.adapters.jax_executables import KEPT_FROM, keep_executables
 from oracles.adapters.jax_platforms import (
     ALIAS,
@@ -65,13 +67,16 @@ KEEPING = (None, "jit")
 """The variants that cache executables on disk; one of `folded` would serve only one tensor."""
 NEVER = 1e9
 
+NOT_CARRYING = ("folded", "stablehlo")
+"""The variants that run no other operations."""
+
 OPERATIONS = ("stablehlo-convert", "stablehlo-bitcast-convert", REDUCTION, "xla-bitcast-convert")
 """The documents of the operations to which jax lowers its functions."""
 FOLDING_LIMITS = (1 << 16,)
 """XLA folds constants of more elements with another evaluator, whose answers may differ."""
 
 
-class Jax(Chained):
+class Jax(Carrying, Chained):
     """Casts, bitcasts and reduces the precision by jax's functions, as the variant names.
 
     Without a variant calls are eager, on the CPU; with `gpu` they are eager on a GPU. `jit`
@@ -84,7 +89,9 @@ class Jax(Chained):
     operations: ClassVar[Mapping[ScriptedOperation, str]] = {
         "cast": FUNCTIONS["convert"],
         "bitcast": FUNCTIONS["bitcast_convert"],
+        "carry": "an operation",
     }
+    carriers = CARRIERS
     target_first = ("cast", "bitcast")
     kept = 64  # an executable serves one shape, and takes some 10 ms to compile
     compiles_shapes = True
@@ -129,6 +136,10 @@ class Jax(Chained):
         self.results = "y, compiled" if self._variant == "folded" else "y"
         super().__init__(jax=jax, jnp=jax.numpy)
         self.claims = (*OPERATIONS, *_standard_claims(jax, self._variant or variant))
+        if self._variant not in NOT_CARRYING:
+            self.claims += ("jax-carriers",)
+        if self._variant == "jit":
+            self.maker = ("jax.jit", "")
 
     def _road_of(self, variant: str | None) -> PlatformRoad | None:
         if variant is None or variant in ANYWHERE:
@@ -154,8 +165,10 @@ class Jax(Chained):
         """Raise Unsupported as ``require_plain`` does, or for a reduction without a precision.
 
         Other modes of a reduction are ignored. In the variant `stablehlo` it also does so for all
-        cases of ``jax.numpy.astype``.
+        cases of ``jax.numpy.astype``, and both it and `folded` for all carriers.
         """
+        if operation == "carry" and self._variant in NOT_CARRYING:
+            raise Unsupported(f"jax:{self._variant} carries nothing; jax and jax:jit do")
         if operation == "bitcast" or precision_of(case) is None:
             super().require_parameters(operation, case)
         if self._asked(operation, case) == "astype" and self._variant == "stablehlo":
@@ -168,6 +181,10 @@ class Jax(Chained):
         if precision_of(case) is not None:
             return "reduce_precision"
         return "astype" if case.document == CASTS else "convert"
+
+    def dtype_text(self, dtype: str) -> str:
+        """Return the Python expression of jax's dtype."""
+        return f"jnp.{DTYPES[dtype]}"
 
     def tensor_text(self, dtype: str) -> str:
         """Return the Python expression of a device array of this dtype, made from ``bits``.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from oracles.adapters.carriers import CARRIER, Carrying
 from oracles.adapters.dtype_table import names_in
 from oracles.adapters.refusals import is_lacking, load, require_variant
 from oracles.adapters.script_text import mask_expression
@@ -22,6 +23,7 @@ from oracles.adapters.scripted import (
     function_of,
 )
 from oracles.adapters.stablehlo import COMPUTED
+from oracles.adapters.tensorflow_carriers import CARRIERS
 from oracles.protocol import Bits, Bound, Unsupported
 from specs.cases import Case
 from specs.formats import format_named
@@ -67,7 +69,7 @@ FOLDED_OPERATIONS = {"Const", "Identity", "NoOp", "_Retval"}
 """The operations that remain in a function after grappler has folded it."""
 
 
-class TensorFlow(Chained):
+class TensorFlow(Carrying, Chained):
     """Casts by ``tf.cast`` and bitcasts by ``tf.bitcast``, in the way that the variant names.
 
     Without a variant calls are eager. `function` makes them in a ``tf.function`` of a tensor, and
@@ -79,7 +81,9 @@ class TensorFlow(Chained):
     operations: ClassVar[Mapping[ScriptedOperation, str]] = {
         "cast": "tf.cast",
         "bitcast": "tf.bitcast",
+        "carry": "an operation",
     }
+    carriers = CARRIERS
     target_first = ("cast", "bitcast")
     kept = 64
     claims: tuple[str, ...] = ("tensorflow-bitcast",)
@@ -99,6 +103,9 @@ class TensorFlow(Chained):
             self.claims = (*self.claims, "stablehlo-convert")
         self.compiles_shapes = variant is not None
         self._is_folded = variant in ("folded", "xla-folded")
+        if not self._is_folded:
+            self.claims = (*self.claims, "tensorflow-carriers")
+        self.maker = self._maker()
         # A chain is made as single casts are.
         self.chain_roads = () if self._is_folded else (variant or EAGER,)
         self.header = HEADER + (IMPORT if self._is_folded else "") + "\n"
@@ -118,6 +125,16 @@ class TensorFlow(Chained):
     def require_dtype(self, operation: ScriptedOperation, dtype: str) -> None:
         """Raise Unsupported for a dtype that TensorFlow lacks."""
         self.dtype(dtype)
+
+    def require_parameters(self, operation: ScriptedOperation, case: Case) -> None:
+        """Raise Unsupported as ``Carrying`` does, and in the folded variants for all carriers."""
+        if operation == "carry" and self._is_folded:
+            raise Unsupported(f"tensorflow:{self._variant} carries nothing; tensorflow does")
+        super().require_parameters(operation, case)
+
+    def dtype_text(self, dtype: str) -> str:
+        """Return the Python expression of TensorFlow's dtype."""
+        return f"tf.{DTYPES[dtype]}"
 
     def tensor_text(self, dtype: str) -> str:
         """Return the Python expression of ``x``: a tensor of this dtype, made from ``bits``.
@@ -209,6 +226,26 @@ class TensorFlow(Chained):
             rows = self._folding.rows(bits, np.dtype(format_named(case.target).storage).itemsize)
             answers = [self._answer(make, case, row) for row in rows]
             return np.concatenate(answers, axis=1).reshape(bits.shape)
+
+    def carry(self, case: Case, bits: Bits) -> Bits:
+        """Return the patterns of ``bits`` after the operation that the case names.
+
+        Raises Unsupported as ``require`` does, and for a kernel that TensorFlow lacks. Errors of
+        tracing are refusals, but what XLA refuses in a function that was traced is a missing one.
+        """
+        errors = self._tensorflow.errors
+        lacking = (errors.UnimplementedError, errors.NotFoundError)
+        form = self.form_of("carry", case, bits)
+        self.made("carry", case, form)
+        if self._variant == "xla":
+            function = self.prepared(self.carry_steps(case).once, form)["function"]
+            function.get_concrete_function(self.tensor(case.source, bits))
+            lacking = (*lacking, errors.InvalidArgumentError)
+        try:
+            return super().carry(case, bits)
+        except lacking:
+            reason = f"TensorFlow has no kernel for {case.mode[CARRIER]} of {DTYPES[case.source]}"
+            raise Unsupported(reason) from None
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:
         """Return ``bits`` reinterpreted by one ``tf.bitcast``, in the shape that this gives them.
