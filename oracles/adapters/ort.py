@@ -385,7 +385,7 @@ class Ort:
 
     @staticmethod
     def _bound(session: Any, x: Any, output: str, target: str) -> Bits:
-        """Return the patterns of a session's output; x is None if the model has it as a constant."""
+        """Return the patterns of a session's output; x is None where it is an initializer."""
         # A binding takes a quarter of the time that ``run_with_ort_values`` does.
         binding = session.io_binding()
         if x is not None:
