@@ -10,6 +10,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from oracles.adapters import ort_scripts
 from oracles.adapters.onnx_carriers import DOCUMENT as CARRIERS
 from oracles.adapters.onnx_carriers import CarrierModels
@@ -31,6 +33,7 @@ from oracles.adapters.onnx_quantize_models import (
 )
 from oracles.adapters.refusals import (
     first_line,
+    is_lacking,
     load,
     plain_road,
     require_plain,
@@ -211,8 +214,22 @@ class Ort:
                 content = initializer_content(format_named(case.source), bits)
                 model = self._carriers.with_constant(case, bits, content)
                 return self._bound(self._open_folded(model, "carrier"), None, "y", case.target)
-            session = _raised(self._session_of_carrier(case))
-            return self._bound(session, self._ort_value(case.source, bits), "y", case.target)
+            try:
+                return self._carried(case, bits)
+            except RuntimeError as error:
+                # Some kernels refuse dtypes only when they run.
+                usual = replace(case, source="float32", target="float32")
+                calls = (partial(self._carry_zero, each) for each in (case, usual))
+                if not is_lacking((RuntimeError,), *calls):
+                    raise
+                raise Unsupported(first_line(error)) from None
+
+    def _carried(self, case: Case, bits: Bits) -> Bits:
+        session = _raised(self._session_of_carrier(case))
+        return self._bound(session, self._ort_value(case.source, bits), "y", case.target)
+
+    def _carry_zero(self, case: Case) -> None:
+        self._carried(case, np.zeros(1, format_named(case.source).storage))
 
     def _try_carrier(self, case: Case) -> Any:
         return self._opened_or_refused(self._carriers.with_input(case))
