@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from oracles.adapters.onnx_backends import BACKEND_ROADS, OnnxBackend
+from oracles.adapters.onnx_carriers import DOCUMENT as CARRIERS
+from oracles.adapters.onnx_carriers import CarrierModels
 from oracles.adapters.onnx_models import (
     FIRST_NUMBERED,
     LATEST,
@@ -111,7 +113,7 @@ class Onnx:
     """
 
     name = "onnx"
-    claims: tuple[str, ...] = ("onnx-cast", "onnx-cast-like", "onnx-bitcast", *CLAIMS)
+    claims: tuple[str, ...] = ("onnx-cast", "onnx-cast-like", "onnx-bitcast", CARRIERS, *CLAIMS)
     chain_roads: tuple[str, ...] = ("evaluator",)
 
     def __init__(self, variant: str | None = None) -> None:
@@ -121,11 +123,13 @@ class Onnx:
         self._backend = OnnxBackend(variant) if variant is not None else None
         if self._backend is not None:
             self.version += f", {self._backend.version}"
-            self.chain_roads, self.claims = (), self.claims[: -len(CLAIMS)]
+            self.chain_roads, self.claims = (), self.claims[: -len(CLAIMS) - 1]
         self._models = ModelBuilder(self._onnx)
         self._nodes = NodeModels(self._models)
+        self._carriers = CarrierModels(self._models)
         self._refusal = lru_cache(CACHED_MODELS)(self._check)
         self._node_evaluator = lru_cache(CACHED_MODELS)(self._create_node_evaluator)
+        self._carrier_evaluator = lru_cache(CACHED_MODELS)(self._create_carrier)
         self._evaluator_of = lru_cache(CACHED_MODELS)(self._create_evaluator)
 
     def cast(self, case: Case, bits: Bits) -> Bits:
@@ -205,6 +209,26 @@ class Onnx:
             found = evaluator.run(None, given)
         answers = zip(node.outputs, found, strict=True)
         return {name: self._codes(dtype, y).copy() for (name, dtype), y in answers}
+
+    def carry(self, case: Case, bits: Bits) -> Bits:
+        """Return ``bits``, a row, after the operators of the carrier that a case names.
+
+        Raises Unsupported for a carrier or a dtype that ONNX lacks, the checker's error for a model
+        that it refuses, and TypeError for a result that is no tensor of the target.
+        """
+        if self._backend is not None:
+            raise Unsupported(f"onnx:backend={self._backend.name} casts and bitcasts alone")
+        x = bits.view(self._dtype(case.source))
+        with np.errstate(all="ignore"):
+            (y,) = self._carrier_evaluator(case).run(None, {"x": x})
+        if not isinstance(y, np.ndarray):
+            raise TypeError(f"asked for a tensor, got a {type(y).__name__}")
+        return self._codes(case.target, y).copy()
+
+    def _create_carrier(self, case: Case) -> Any:
+        model = self._carriers.with_input(case)
+        self._onnx.checker.check_model(model, full_check=True)
+        return self._reference.ReferenceEvaluator(model)
 
     def chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> list[Bits]:
         """Return the result of each chain of a company, all computed by one model.
@@ -291,6 +315,16 @@ class Onnx:
         """
         require_plain(case, "ONNX's BitCast")
         return self._script(case, bitcast_graph(case), bits)
+
+    def reproduce_carry(self, case: Case, bits: Bits) -> str:
+        """Return a self-contained script that carries ``bits``; raise Unsupported as ``carry``."""
+        return (
+            HEADER.format(version=self.version, case=case)
+            + f"{bits_statement(case.source, bits)}\n"
+            + self._carriers.statement(case, None)
+            + CHECK
+            + evaluator_run(self._models, case, bits)
+        )
 
     def reproduce_chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> str:
         """Return a self-contained script that runs the only chain of a company on the evaluator."""

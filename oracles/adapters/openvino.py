@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from oracles.adapters.onnx_carriers import DOCUMENT as CARRIERS
 from oracles.adapters.onnx_quantize_models import CLAIMS, quantize_node
+from oracles.adapters.openvino_carriers import OnnxCarriers
 from oracles.adapters.openvino_onnx import OnnxNodes
 from oracles.adapters.openvino_plugin import (
     CPU,
@@ -58,10 +60,10 @@ CACHED_MODELS = 32
 
 
 class OpenVino:
-    """Casts and quantizes by openvino's own reference or, with a variant, by a device's plugin."""
+    """Casts, quantizes and carries by openvino's own reference or, with a variant, by a plugin."""
 
     name = "openvino"
-    claims: tuple[str, ...] = ("openvino-convert", LIKE, *CLAIMS)
+    claims: tuple[str, ...] = ("openvino-convert", LIKE, CARRIERS, *CLAIMS)
 
     def __init__(self, variant: str | None = None) -> None:
         self._openvino: Any = load("openvino", "openvino")
@@ -104,6 +106,18 @@ class OpenVino:
     def _nodes(self) -> OnnxNodes:
         # Casts need no onnx.
         return OnnxNodes(self._openvino, self._tensors, self._plugin, self._variant)
+
+    @cached_property
+    def _carriers(self) -> OnnxCarriers:
+        return OnnxCarriers(self._openvino, self._tensors, self._plugin, self._variant)
+
+    def carry(self, case: Case, bits: Bits) -> Bits:
+        """Return ``bits``, a row, after the carrier that a case names, read from an ONNX model.
+
+        Raises Unsupported if openvino lacks a dtype, an operator or a kernel, or if `cpu-folded`
+        does not fold the operators.
+        """
+        return self._carriers.carry(case, bits)
 
     def quantize(self, case: Case, tensors: Mapping[str, Bits]) -> dict[str, Bits]:
         """Return, by name, the results of one ONNX node as openvino's front end translates it.
@@ -239,6 +253,10 @@ class OpenVino:
             + self._unpacked(chain.target)
             + print_loop(chain.source, chain.target)
         )
+
+    def reproduce_carry(self, case: Case, bits: Bits) -> str:
+        """Return a self-contained script that carries ``bits``; raise Unsupported as ``carry``."""
+        return f"# openvino {self.version}: {case}\n" + self._carriers.script(case, bits)
 
     def reproduce_quantize(self, case: Case, tensors: Mapping[str, Bits]) -> str:
         """Return a script of a case's ONNX model on openvino; raise Unsupported without one."""

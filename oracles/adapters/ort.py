@@ -10,7 +10,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from oracles.adapters import ort_scripts
+from oracles.adapters.onnx_carriers import DOCUMENT as CARRIERS
+from oracles.adapters.onnx_carriers import CarrierModels
 from oracles.adapters.onnx_models import (
     LATEST,
     Graph,
@@ -29,6 +33,7 @@ from oracles.adapters.onnx_quantize_models import (
 )
 from oracles.adapters.refusals import (
     first_line,
+    is_lacking,
     load,
     plain_road,
     require_plain,
@@ -55,7 +60,9 @@ if TYPE_CHECKING:
     from oracles.adapters.ort_providers import Provider
     from specs.chains import Company
 
-VARIANTS: tuple[str, ...] = ("folded", "threads", "cpu", "cuda")
+OPTIMIZED: Mapping[str, str] = {"basic": "basic", "extended": "extended", "optimized": "all"}
+"""The variants that optimize graphs, each with its key in ``LEVELS``."""
+VARIANTS: tuple[str, ...] = ("folded", *OPTIMIZED, "threads", "cpu", "cuda")
 OPEN_ROADS: Mapping[str, str] = {
     "EP[,KEY=VALUE…]": "an execution provider of the installed onnxruntime, with its options",
     "ep=PATH[,name=EP][,device=gpu][,KEY=VALUE…]": "a provider in the library of a plug-in",
@@ -87,16 +94,17 @@ ONLY_FATAL = 4
 
 
 class Ort:
-    """Casts, bitcasts and quantizes by models of one node, each in a session of onnxruntime.
+    """Casts, bitcasts, quantizes and carries, each by a model in a session of onnxruntime.
 
     In the variant `folded` the node has constant inputs, and onnxruntime folds it when it loads the
-    model. `threads` uses onnxruntime's default number of threads; all others use one. The other
+    model. Graphs are optimized in `basic`, `extended` and `optimized` alone: onnxruntime's default
+    is the last. `threads` uses its default number of threads; all others use one. The other
     roads name an execution provider, by default the CPU's. On those no node may run on the CPU: a
     case whose node a provider leaves to the CPU, alone and after an Identity, is Unsupported.
     """
 
     name = "ort"
-    claims: tuple[str, ...] = ("onnx-cast", "onnx-cast-like", "onnx-bitcast", *CLAIMS)
+    claims: tuple[str, ...] = ("onnx-cast", "onnx-cast-like", "onnx-bitcast", CARRIERS, *CLAIMS)
 
     def __init__(self, variant: str | None = None) -> None:
         self._ort: Any = load("onnxruntime", "ort")
@@ -111,12 +119,15 @@ class Ort:
         self.version = str(self._ort.__version__)
         self._models = ModelBuilder(self._onnx)
         self._nodes = NodeModels(self._models)
+        self._carriers = CarrierModels(self._models)
         self._folded = self.compiles_shapes = variant == "folded"
+        self._level = OPTIMIZED.get(variant or "", "disabled")
         self._threads = 0 if variant == "threads" else 1
         self._provider = None if variant is None else self._provider_of(variant)
-        self.chain_roads = () if self._folded else CHAIN_ROADS
+        self.chain_roads = () if self._folded or variant in OPTIMIZED else CHAIN_ROADS
         self._session_or_refusal = lru_cache(CACHED_SESSIONS)(self._try_session)
         self._session_of_node = lru_cache(CACHED_SESSIONS)(self._try_node)
+        self._session_of_carrier = lru_cache(CACHED_SESSIONS)(self._try_carrier)
         if self._provider is not None:
             self.version = self._provider.version
             self._open_first(variant)
@@ -191,6 +202,37 @@ class Ort:
                 name: patterns_of_ort_value(format_named(dtype), value)
                 for (name, dtype), value in found
             }
+
+    def carry(self, case: Case, bits: Bits) -> Bits:
+        """Return ``bits``, a row, after the operators of the carrier that a case names.
+
+        Raises Unsupported for a carrier or a dtype that ONNX lacks, a missing kernel and, in
+        `folded`, for operators that are not folded.
+        """
+        with self._refusals(LATEST, (case.source, case.target)):
+            if self._folded:
+                content = initializer_content(format_named(case.source), bits)
+                model = self._carriers.with_constant(case, bits, content)
+                return self._bound(self._open_folded(model, "carrier"), None, "y", case.target)
+            try:
+                return self._carried(case, bits)
+            except RuntimeError as error:
+                # Some kernels refuse dtypes only when they run.
+                usual = replace(case, source="float32", target="float32")
+                calls = (partial(self._carry_zero, each) for each in (case, usual))
+                if not is_lacking((RuntimeError,), *calls):
+                    raise
+                raise Unsupported(first_line(error)) from None
+
+    def _carried(self, case: Case, bits: Bits) -> Bits:
+        session = _raised(self._session_of_carrier(case))
+        return self._bound(session, self._ort_value(case.source, bits), "y", case.target)
+
+    def _carry_zero(self, case: Case) -> None:
+        self._carried(case, np.zeros(1, format_named(case.source).storage))
+
+    def _try_carrier(self, case: Case) -> Any:
+        return self._opened_or_refused(self._carriers.with_input(case))
 
     def chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> list[Bits]:
         """Return the result of each chain of a company, all computed by one model.
@@ -299,6 +341,19 @@ class Ort:
             + ort_scripts.node_run(node, tensors, number_of, is_constant=self._folded)
         )
 
+    def reproduce_carry(self, case: Case, bits: Bits) -> str:
+        """Return a self-contained script that carries ``bits``; raise Unsupported as ``carry``."""
+        number = self._models.element_type(case.source)
+        length = bits.size if self._folded else None
+        return (
+            ort_scripts.header(self._heading(str(case)), case.target)
+            + f"{bits_statement(case.source, bits)}\n"
+            + self._carriers.statement(case, length, has_input=not self._folded)
+            + (ort_scripts.initializer(case.source, number, bits) if self._folded else "")
+            + self._session_statements(LEVELS["basic" if self._folded else self._level])
+            + ort_scripts.run(case, number, bits, is_constant=self._folded)
+        )
+
     def _script(self, case: Case, graph: Graph, bits: Bits) -> str:
         number = self._models.element_type(case.source)
         # ``session.run`` takes texts, but returns no dtype that numpy lacks.
@@ -306,7 +361,7 @@ class Ort:
         # onnxruntime removes a Cast to the same dtype, and folds a constant one.
         level = None
         if self._folded or is_constant or case.source == case.target:
-            level = "ORT_ENABLE_BASIC" if self._folded else "ORT_DISABLE_ALL"
+            level = LEVELS["basic" if self._folded else self._level]
         rank = bits.ndim if is_constant else self._rank(bits)
         graph = graph if is_constant else self._placed(graph, rank)
         return (
@@ -343,14 +398,19 @@ class Ort:
         else:
             session = self._session(graph, self._rank(bits))
             ort_value = self._ort_value(graph.source, bits)
+        return self._bound(session, ort_value, graph.output, graph.target)
+
+    @staticmethod
+    def _bound(session: Any, x: Any, output: str, target: str) -> Bits:
+        """Return the patterns of a session's output; x is None where it is an initializer."""
         # A binding takes a quarter of the time that ``run_with_ort_values`` does.
         binding = session.io_binding()
-        if ort_value is not None:
-            binding.bind_ortvalue_input("x", ort_value)
-        binding.bind_output(graph.output)
+        if x is not None:
+            binding.bind_ortvalue_input("x", x)
+        binding.bind_output(output)
         session.run_with_iobinding(binding)
         (answer,) = binding.get_outputs()
-        return patterns_of_ort_value(format_named(graph.target), answer)
+        return patterns_of_ort_value(format_named(target), answer)
 
     def _ort_value(self, dtype: str, bits: Bits) -> Any:
         return self._ort.OrtValue.ortvalue_from_numpy_with_onnx_type(
@@ -374,10 +434,7 @@ class Ort:
         return None if self._provider is None else bits.ndim
 
     def _session(self, graph: Graph, rank: int | None = None) -> Any:
-        found = self._session_or_refusal(self._placed(graph, rank), rank)
-        if isinstance(found, Exception):
-            raise found.with_traceback(None)
-        return found
+        return _raised(self._session_or_refusal(self._placed(graph, rank), rank))
 
     def _placed(self, graph: Graph, rank: int | None) -> Graph:
         """Return the graph with a neighbor if only that is not left to the CPU, else itself."""
@@ -409,10 +466,7 @@ class Ort:
         """
         if self._folded:
             return self._open_folded(self._nodes.model(node, (), tensors), node.operator)
-        found = self._session_of_node(node)
-        if isinstance(found, Exception):
-            raise found.with_traceback(None)
-        return found
+        return _raised(self._session_of_node(node))
 
     def _try_node(self, node: OpsetNode) -> Any:
         return self._opened_or_refused(self._nodes.model(node, (), {}))
@@ -461,10 +515,10 @@ class Ort:
             return self._provider.statements(level or "ORT_DISABLE_ALL")
         return ort_scripts.session(level)
 
-    def _options(self, level: str = "disabled") -> Any:
+    def _options(self, level: str | None = None) -> Any:
         options = self._ort.SessionOptions()
         levels = self._ort.GraphOptimizationLevel
-        options.graph_optimization_level = getattr(levels, LEVELS[level])
+        options.graph_optimization_level = getattr(levels, LEVELS[level or self._level])
         options.intra_op_num_threads = self._threads
         # In an arena each kept session would keep the memory of its largest tensors, too.
         options.enable_cpu_mem_arena = False
@@ -505,6 +559,13 @@ class Ort:
             isinstance(self._session_or_refusal(self._placed(graph, rank), rank), Exception)
             for graph in graphs
         )
+
+
+def _raised(found: Any) -> Any:
+    """Return a session; raise the error with which onnxruntime refused it instead."""
+    if isinstance(found, Exception):
+        raise found.with_traceback(None)
+    return found
 
 
 def _are_equally_wide(source: str, target: str) -> bool:

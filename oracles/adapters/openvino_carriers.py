@@ -1,0 +1,134 @@
+"""openvino's carriers: models of ONNX that its front end reads, with the operators of a carrier."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache, partial
+from typing import Any
+
+import numpy as np
+
+from oracles.adapters.onnx_carriers import CARRIER, CarrierModels
+from oracles.adapters.onnx_models import ModelBuilder
+from oracles.adapters.onnx_quantize_models import patterns_expression
+from oracles.adapters.openvino_onnx import EVALUATE, IMPORTS, READ, RUN
+from oracles.adapters.openvino_plugin import Lacking, Plugin, nothing
+from oracles.adapters.openvino_tensors import OpenvinoTensors
+from oracles.adapters.refusals import is_lacking, load
+from oracles.adapters.script_text import bits_statement, print_statement
+from oracles.adapters.tensor_memory import tensor_content
+from oracles.protocol import Bits, Unsupported
+from specs.cases import Case
+from specs.formats import format_named
+
+CACHED_MODELS = 1 << 10
+"""Enough for the second carriers of a wrong one, which each wrong one asks again."""
+USUAL = "multiply-by-one"
+"""A carrier of float32 that runs unless openvino itself is broken."""
+
+
+class OnnxCarriers:
+    """Carries rows by openvino, in the way that the adapter's variant names."""
+
+    def __init__(
+        self, openvino: Any, tensors: OpenvinoTensors, plugin: Plugin, variant: str | None
+    ) -> None:
+        onnx: Any = load("onnx", "openvino")
+        self._openvino = openvino
+        self._tensors = tensors
+        self._plugin = plugin
+        self._variant = variant
+        self._numbers = ModelBuilder(onnx)
+        self._models = CarrierModels(self._numbers)
+        self._model = lru_cache(CACHED_MODELS)(self._read)
+        self._compiled = lru_cache(CACHED_MODELS)(self._compile)
+
+    def carry(self, case: Case, bits: Bits) -> Bits:
+        """Return ``bits``, a row, after the operators of the carrier that a case names.
+
+        Raises Unsupported for a dtype, an operator or a kernel that openvino lacks in this variant,
+        and for operators that `cpu-folded` does not fold.
+        """
+        self._tensors.type(case.target)
+        x = self._tensors.of_patterns(case.source, bits)
+        lacking = partial(self._lacking, case)
+        try:
+            return self._tensors.patterns(case.target, self._answer(case, bits, x, lacking))
+        except RuntimeError:
+            reason = lacking()
+            if not reason:
+                raise
+            raise Unsupported(reason) from None
+
+    def _answer(self, case: Case, bits: Bits, x: Any, lacking: Lacking) -> Any:
+        if self._variant == "cpu-folded":
+            model = self._plugin.core.read_model(self._folding(case, bits).SerializeToString())
+            request = self._plugin.request_to_folded(model, lacking)
+            self._plugin.run(request, lacking)
+            return request.output_tensors[0]
+        length = self._length(bits)
+        if self._variant is None:
+            model = self._model(case, length)
+            [answer] = [self._openvino.Tensor(each.element_type, []) for each in model.outputs]
+            if not model.evaluate([answer], [x]):
+                raise Unsupported(f"openvino's reference does not evaluate {case.mode[CARRIER]}")
+            return answer
+        request = self._compiled(case, length).create_infer_request()
+        request.set_input_tensor(x)
+        self._plugin.run(request, lacking)
+        return request.output_tensors[0]
+
+    def _length(self, bits: Bits) -> int | None:
+        """Return the length of rows in a model; None for any in `cpu-dynamic` alone.
+
+        Where lengths are open, openvino's reference writes beyond the memory of a MaxPool's result.
+        """
+        return None if self._variant == "cpu-dynamic" else bits.size
+
+    def _folding(self, case: Case, bits: Bits) -> Any:
+        content = tensor_content(format_named(case.source), bits).tobytes()
+        return self._models.with_constant(case, bits, content)
+
+    def _read(self, case: Case, length: int | None) -> Any:
+        model = self._models.with_input(case, length)
+        return self._plugin.core.read_model(model.SerializeToString())
+
+    def _compile(self, case: Case, length: int | None) -> Any:
+        return self._plugin.compile(self._model(case, length), nothing)
+
+    def _lacking(self, case: Case) -> str:
+        """Return that openvino lacks what a carrier needs, or an empty text."""
+        usual = replace(case, source="float32", target="float32", modes=((CARRIER, USUAL),))
+        calls = (partial(self._answer_to_zero, each) for each in (case, usual))
+        words = f"openvino runs no {case.mode[CARRIER]} from {case.source} to {case.target}"
+        return words if is_lacking((RuntimeError,), *calls) else ""
+
+    def _answer_to_zero(self, case: Case) -> None:
+        zero = np.zeros(1, format_named(case.source).storage)
+        self._answer(case, zero, self._tensors.of_patterns(case.source, zero), nothing)
+
+    def script(self, case: Case, bits: Bits) -> str:
+        """Return a script, without its first line, that carries ``bits`` and prints the answers."""
+        is_folded = self._variant == "cpu-folded"
+        content = tensor_content(format_named(case.source), bits)
+        length = bits.size if is_folded else self._length(bits)
+        script = IMPORTS + f"{bits_statement(case.source, bits)}\n"
+        script += f"{bits_statement(case.source, content, 'memory')}\n"
+        script += self._models.statement(case, length, has_input=not is_folded)
+        given = ""
+        if is_folded:
+            script += (
+                f'model.graph.initializer.add(name="x", dims=bits.shape, raw_data=memory.tobytes(),'
+                f" data_type={self._numbers.element_type(case.source)})\n"
+            )
+        else:
+            given = f"ov.Tensor(memory, [bits.size], ov.Type.{self._tensors.name(case.source)})"
+        script += READ
+        if self._variant is None:
+            script += EVALUATE.format(given=given)
+        else:
+            named, plugin = f'"x": {given}' if given else "", self._plugin
+            script += RUN.format(settings=plugin.settings_text, device=plugin.device, given=named)
+        answers = "answers" if self._variant is None else "request.output_tensors"
+        patterns = patterns_expression(case.target, f"{answers}[0].data", bits.size)
+        return script + print_statement(case.source, case.target, bits, patterns)
