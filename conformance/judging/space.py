@@ -233,9 +233,18 @@ def simpler(probe: Probe) -> Iterator[Probe]:
     for place, length in enumerate(probe.shape):
         if len(probe.shape) > 1:
             yield _without(probe, place)
-        for shorter in sorted({1, length // 2, length - length // 4, length - 1} - {0, length}):
-            if shorter < length:
-                yield _with_length_or_step(probe, place, length=shorter)
+        for shorter in _shorter(length):
+            yield _with_length_or_step(probe, place, length=shorter)
+
+
+def _shorter(length: int) -> list[int]:
+    """Return lengths below ``length``: 1, half of it, and those that take ever less off it.
+
+    The parts that are taken off are a fourth of the length, a fourth of that, and so on to 1. So a
+    length above which all is wrong is reached in far fewer than ``ROUNDS``.
+    """
+    taken = [1, *(length >> shift for shift in range(2, length.bit_length(), 2))]
+    return sorted({1, length // 2, *(length - each for each in taken)} - {0, length})
 
 
 def _with_length_or_step(

@@ -133,6 +133,7 @@ def smallest(probe: Probe, is_wrong: Callable[[Probe], bool]) -> Probe | None:
 
 WHERE: Sequence[tuple[Callable[[Probe], bool], Probe]] = [
     (lambda each: prod(each.shape) > 64, Probe((65,))),
+    (lambda each: prod(each.shape) > 1 << 16, Probe(((1 << 16) + 1,))),
     (lambda each: len(each.shape) > 1 and each.order == (1, 0), Probe((2, 2), order=(1, 0))),
     (lambda each: bool(each.offset % 2), Probe((1,), offset=1)),
     (lambda each: 2 in each.effective_steps and prod(each.shape) > 4, Probe((5,), steps=(2,))),
