@@ -91,7 +91,9 @@ def answer_of(outcome: Outcome, source: Format, target: Format, code: int) -> in
         case Behaves(behavior) if value is not None and behavior.startswith("via-"):
             between = format_named(behavior.removeprefix("via-").split("-")[0])
             there = rounded(between, value, "nearest-even")
-            return None if there is None else rounded(target, value_of(between, there), "exact")
+            if there is None or there == between.sign_bit:
+                return None if there is None else target.sign_bit  # A zero keeps its sign.
+            return rounded(target, value_of(between, there), "exact")
     return None
 
 

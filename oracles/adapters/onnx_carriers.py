@@ -14,11 +14,9 @@ from typing import Any
 
 from oracles.adapters.onnx_models import DTYPES, LATEST, ModelBuilder, parse_statement, typed
 from oracles.protocol import Bits, Unsupported
-from specs.cases import Case
+from specs.cases import CARRIER, Case
 
 DOCUMENT = "onnx-carriers"
-CARRIER = "carrier"
-"""The mode of a case that names its carrier."""
 
 COLUMN = "column = Reshape(x, to_column)"
 IMAGE = "image = Reshape(x, to_image)"

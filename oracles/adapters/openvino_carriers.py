@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from oracles.adapters.onnx_carriers import CARRIER, CarrierModels
+from oracles.adapters.onnx_carriers import CarrierModels
 from oracles.adapters.onnx_models import ModelBuilder
 from oracles.adapters.onnx_quantize_models import patterns_expression
 from oracles.adapters.openvino_onnx import EVALUATE, IMPORTS, READ, RUN
@@ -18,7 +18,7 @@ from oracles.adapters.refusals import is_lacking, load
 from oracles.adapters.script_text import bits_statement, print_statement
 from oracles.adapters.tensor_memory import tensor_content
 from oracles.protocol import Bits, Unsupported
-from specs.cases import Case
+from specs.cases import CARRIER, Case
 from specs.formats import format_named
 
 CACHED_MODELS = 1 << 10

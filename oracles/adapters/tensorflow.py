@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from oracles.adapters.carriers import CARRIER, Carrying
+from oracles.adapters.carriers import Carrying
 from oracles.adapters.dtype_table import names_in
 from oracles.adapters.refusals import is_lacking, load, require_variant
 from oracles.adapters.script_text import mask_expression
@@ -25,7 +25,7 @@ from oracles.adapters.scripted import (
 from oracles.adapters.stablehlo import COMPUTED
 from oracles.adapters.tensorflow_carriers import CARRIERS
 from oracles.protocol import Bits, Bound, Unsupported
-from specs.cases import Case
+from specs.cases import CARRIER, Case
 from specs.formats import format_named
 
 if TYPE_CHECKING:
@@ -234,7 +234,7 @@ class TensorFlow(Carrying, Chained):
         tracing are refusals, but what XLA refuses in a function that was traced is a missing one.
         """
         errors = self._tensorflow.errors
-        lacking = (errors.UnimplementedError, errors.NotFoundError)
+        lacking: tuple[Any, ...] = (errors.UnimplementedError, errors.NotFoundError)
         form = self.form_of("carry", case, bits)
         self.made("carry", case, form)
         if self._variant == "xla":

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from oracles.adapters.carriers import CARRIER, Carrying
+from oracles.adapters.carriers import Carrying
 from oracles.adapters.refusals import load
 from oracles.adapters.scripted import Chained, Function, ScriptedOperation, Statements, call_steps
 from oracles.adapters.torch_calls import SYNTAX, TorchCalls
@@ -44,7 +44,7 @@ from oracles.adapters.torch_tensors import (
 from oracles.memory_layouts import in_huge_pages
 from oracles.protocol import Bits, Bound, DeviceSwept, NotInstalled, Returned, Unsupported
 from specs.calls import Call
-from specs.cases import Case
+from specs.cases import CARRIER, Case
 from specs.formats import format_named
 
 if TYPE_CHECKING:
