@@ -17,7 +17,7 @@ _TARGET = "x.new_empty(x.shape, dtype={target})"
 _MULTIPLY = f"x * {_ONE}"
 _MORE = 4096
 """Zeros that follow in products of matrices: of few elements they take another kernel."""
-_LONG = f"torch.cat([x, x.new_zeros({_MORE})]).reshape(-1, 1)"
+_LONG = f"torch.nn.functional.pad(x, (0, {_MORE})).reshape(-1, 1)"
 _BACK = f".reshape(-1)[:-{_MORE}]"
 _MATMUL = f"torch.mm({_LONG}, {_ONE_BY_ONE}){_BACK}"
 
