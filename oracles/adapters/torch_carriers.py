@@ -15,7 +15,11 @@ _ROWS = "torch.arange(x.shape[0], device=x.device)"
 _ALL = "torch.ones(x.shape, dtype=torch.bool, device=x.device)"
 _TARGET = "x.new_empty(x.shape, dtype={target})"
 _MULTIPLY = f"x * {_ONE}"
-_MATMUL = f"torch.mm({_COLUMN}, {_ONE_BY_ONE}).reshape(-1)"
+_MORE = 4096
+"""Zeros that follow in products of matrices: of few elements they take another kernel."""
+_LONG = f"torch.nn.functional.pad(x, (0, {_MORE})).reshape(-1, 1)"
+_BACK = f".reshape(-1)[:-{_MORE}]"
+_MATMUL = f"torch.mm({_LONG}, {_ONE_BY_ONE}){_BACK}"
 
 COMPUTED: Mapping[str, str] = {
     "multiply-by-one": _MULTIPLY,
@@ -42,13 +46,13 @@ COMPUTED: Mapping[str, str] = {
     "max-pool-of-one": "torch.nn.functional.max_pool1d(x.reshape(-1, 1, 1), 1).reshape(-1)",
     "matmul-by-one": _MATMUL,
     "batched-matmul-by-one": (
-        f"torch.bmm({_COLUMN}.unsqueeze(2), x.new_ones((x.shape[0], 1, 1))).reshape(-1)"
+        f"torch.bmm({_LONG}.unsqueeze(2), x.new_ones((x.shape[0] + {_MORE}, 1, 1))){_BACK}"
     ),
-    "add-matmul-by-one": f"torch.addmm(x.new_zeros((1, 1)), {_COLUMN}, {_ONE_BY_ONE}).reshape(-1)",
-    "linear-by-one": f"torch.nn.functional.linear({_COLUMN}, {_ONE_BY_ONE}).reshape(-1)",
-    "einsum-by-one": f'torch.einsum("ij,jk->ik", {_COLUMN}, {_ONE_BY_ONE}).reshape(-1)',
+    "add-matmul-by-one": f"torch.addmm(x.new_zeros((1, 1)), {_LONG}, {_ONE_BY_ONE}){_BACK}",
+    "linear-by-one": f"torch.nn.functional.linear({_LONG}, {_ONE_BY_ONE}){_BACK}",
+    "einsum-by-one": f'torch.einsum("ij,jk->ik", {_LONG}, {_ONE_BY_ONE}){_BACK}',
     "convolution-by-one": (
-        "torch.nn.functional.conv1d(x.reshape(-1, 1, 1), x.new_ones((1, 1, 1))).reshape(-1)"
+        f"torch.nn.functional.conv1d({_LONG}.unsqueeze(2), x.new_ones((1, 1, 1))){_BACK}"
     ),
     "attention-to-one": (
         "torch.nn.functional.scaled_dot_product_attention("
@@ -202,11 +206,11 @@ AUTOCAST: Mapping[str, str] = {
     ),
     "matmul-out-under-autocast": _within(
         _AUTOCAST,
-        f"torch.mm({_COLUMN}, {_ONE_BY_ONE}, out=x.new_empty((x.shape[0], 1))).reshape(-1)",
+        f"torch.mm({_LONG}, {_ONE_BY_ONE}, out=x.new_empty((x.shape[0] + {_MORE}, 1))){_BACK}",
     ),
     "add-matmul-in-place-under-autocast": _within(
         _AUTOCAST,
-        f"x.new_zeros((x.shape[0], 1)).addmm_({_COLUMN}, {_ONE_BY_ONE}).reshape(-1)",
+        f"x.new_zeros((x.shape[0] + {_MORE}, 1)).addmm_({_LONG}, {_ONE_BY_ONE}){_BACK}",
     ),
     "matmul-by-one-under-disabled-autocast": (f"with {_AUTOCAST}, {_OFF}:\n    y = {_MATMUL}\n"),
     "matmul-by-one-after-autocast": _within(_AUTOCAST, _MATMUL) + f"y = {_MATMUL}\n",
