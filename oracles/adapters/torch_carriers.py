@@ -33,6 +33,7 @@ COMPUTED: Mapping[str, str] = {
     "clamp-to-infinities": 'torch.clamp(x, -float("inf"), float("inf"))',
     "negate-twice": "-(-x)",
     "absolute-with-sign": "torch.copysign(torch.abs(x), x)",
+    "absolute-by-sign": "torch.abs(x) * torch.sign(x)",
     "relu-of-both-signs": "torch.relu(x) - torch.relu(-x)",
     "keep-special-values": ('torch.nan_to_num(x, float("nan"), float("inf"), -float("inf"))'),
     "dropout-of-nothing": "torch.nn.functional.dropout(x, 0.0, training=True)",
