@@ -234,7 +234,7 @@ class TensorFlow(Carrying, Chained):
         tracing are refusals, but what XLA refuses in a function that was traced is a missing one.
         """
         errors = self._tensorflow.errors
-        lacking: tuple[type[Exception], ...] = (errors.UnimplementedError, errors.NotFoundError)
+        lacking: tuple[Any, ...] = (errors.UnimplementedError, errors.NotFoundError)
         form = self.form_of("carry", case, bits)
         self.made("carry", case, form)
         if self._variant == "xla":
