@@ -1,0 +1,138 @@
+"""jax's carriers: the table and its document agree, and some answers by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from oracles.adapters.jax_carriers import CARRIERS
+from oracles.protocol import Unsupported
+from oracles.reference.exact_rulings import allow
+from specs.loader import document_named
+from specs.outcomes import Anything, Nan
+from specs.ruling import ruling
+from specs.selection import case_named, select
+from tests.adapters.common import bits_of, patterns_of, run_script_here
+from tests.adapters.contract import built
+
+DOCUMENT = "jax-carriers"
+ROADS = (None, "jit")
+
+
+def named(words: str) -> Any:
+    """Return the case of ``source/target/carrier``."""
+    source, target, carrier = words.split("/")
+    return case_named(f"{DOCUMENT}:0.10/{source}/{target}/carrier:{carrier}")
+
+
+@pytest.fixture(scope="module", params=ROADS, ids=lambda road: road or "eager")
+def oracle(request: pytest.FixtureRequest) -> Iterator[Any]:
+    with built("jax", request.param) as built_oracle:
+        yield built_oracle
+
+
+def test_the_document_and_the_table_have_the_same_carriers() -> None:
+    listed = document_named(DOCUMENT).entry.parameters["carrier"].values
+    assert set(map(str, listed)) == set(CARRIERS)
+    assert {case.mode["carrier"] for case in select([DOCUMENT])} == set(CARRIERS)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "level", "expected"),
+    [
+        # -0: a product keeps it, a sum with 0 is 0, a reduction may begin with either
+        ("float32/float32/multiply-by-one", 0x80000000, "required", {0x80000000}),
+        ("float32/float32/add-zero", 0x80000000, "required", {0}),
+        ("float16/float32/add-zero-of-target", 0x8000, "required", {0}),
+        ("bfloat16/bfloat16/sum-of-one", 0x8000, "recommended", {0, 0x8000}),
+        # subnormal numbers: open where something is computed, not where it is moved
+        ("float32/float32/multiply-by-one", 1, "unspecified", "open"),
+        ("float32/float32/concatenate", 1, "required", {1}),
+        # the lattice: int32 joins bfloat16, where 2^24 + 2^16 + 1 lies beyond a tie
+        ("int32/bfloat16/multiply-by-one-of-target", 0x01010001, "recommended", {0x4B81}),
+        ("float16/float32/multiply-by-one-of-bfloat16", 0x3E00, "required", {0x3FC00000}),
+        # 1 + 2^-8 is a tie of bfloat16, and 65520 one of float16 and infinity
+        ("float32/float32/multiply-in-bfloat16", 0x3F808000, "recommended", {0x3F800000}),
+        ("float32/float32/multiply-in-float16", 0x477FF000, "recommended", {0x7F800000}),
+        ("float64/bfloat16/set-items", 0x4000100000000001, "recommended", {0x4001}),
+        # without the X64 flag: what float32 has, and nothing of what it lacks
+        ("float64/float32/x64-off", 0x3FF8000000000000, "recommended", {0x3FC00000}),
+        ("float64/float32/x64-off", 0x3FF8000000000001, "unspecified", "open"),
+        # the lowest integer is its own negative
+        ("int32/int32/negate-twice", 0x80000000, "required", {0x80000000}),
+        ("float16/float16/sort-of-one", 0x7C01, "recommended", {0x7C01}),
+        ("float16/float16/median-of-one", 0x7BFF, "recommended", {0x7BFF}),
+        ("float16/float16/median-of-one", 0x7C01, "recommended", "nan"),
+    ],
+)
+def test_a_tricky_input_has_the_answers_worked_out_by_hand(
+    words: str, code: int, level: str, expected: Any
+) -> None:
+    found = allow(ruling(named(words)), code)
+    match found.branch.outcome:
+        case Anything():
+            answers: Any = "open"
+        case Nan():
+            answers = "nan"
+        case _:
+            answers = {*found.codes}
+    assert (answers, found.branch.level) == (expected, level)
+
+
+def test_strict_promotion_is_an_error() -> None:
+    case = named("float32/float64/strict-promotion")
+    assert ruling(case).is_rejection
+    with built("jax") as oracle, pytest.raises(Exception, match="promotion path"):
+        oracle.carry(case, bits_of("float32", [0x3F800000]))
+
+
+@pytest.mark.parametrize(
+    ("words", "given", "answers"),
+    [
+        ("float32/float32/multiply-by-one", [0x3FC00000, 0x80000000], [0x3FC00000, 0x80000000]),
+        ("int32/int64/add-zero-of-target", [0xFFFFFFFF], [0xFFFFFFFFFFFFFFFF]),
+        ("bfloat16/float32/multiply-by-one-of-float16", [0x3FC0], [0x3FC00000]),
+        ("float64/float32/multiply-out", [0x3FF8000000000000], [0x3FC00000]),
+        ("bool/bool/where", [1, 0], [1, 0]),
+        ("float8e4m3fn/float8e4m3fn/maximum-with-itself", [0x80, 0x01], [0x80, 0x01]),
+    ],
+)
+def test_an_answer(oracle: Any, words: str, given: list[int], answers: list[int]) -> None:
+    source, target, _ = words.split("/")
+    found = oracle.carry(named(words), bits_of(source, given))
+    assert found.tolist() == bits_of(target, answers).tolist()
+
+
+def test_eager_and_compiled_sums_with_zero_differ() -> None:
+    case, minus_zero = named("float32/float32/add-zero"), bits_of("float32", [0x80000000])
+    found = []
+    for road in ROADS:
+        with built("jax", road) as oracle:
+            found.append(patterns_of(oracle.carry(case, minus_zero)))
+    assert found == [[0], [0x80000000]]
+
+
+def test_the_flag_holds_for_one_carrier_alone() -> None:
+    with built("jax") as oracle:
+        one = bits_of("float64", [0x3FF0000000000001])
+        narrowed = oracle.carry(named("float64/float32/x64-off"), one)
+        assert narrowed.tolist() == [0x3F800000]
+        assert oracle.carry(named("float64/float64/after-x64-off"), one).tolist() == one.tolist()
+
+
+def test_statements_are_not_compiled() -> None:
+    with built("jax", "jit") as oracle, pytest.raises(Unsupported, match="compiles no statements"):
+        oracle.carry(named("float64/float32/x64-off"), bits_of("float64", [0]))
+
+
+@pytest.mark.parametrize("road", ["folded", "stablehlo"])
+def test_a_constant_and_a_program_carry_nothing(road: str) -> None:
+    with built("jax", road) as oracle, pytest.raises(Unsupported, match="carries nothing"):
+        oracle.carry(named("float32/float32/multiply-by-one"), bits_of("float32", [0]))
+
+
+def test_a_script_prints_the_answers(oracle: Any) -> None:
+    case, given = named("bfloat16/float32/add-zero-of-target"), bits_of("bfloat16", [0x3FC0])
+    assert run_script_here(oracle.reproduce_carry(case, given)) == ["0x3fc0 -> 0x3fc00000"]

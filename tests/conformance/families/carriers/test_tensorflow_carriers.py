@@ -1,0 +1,140 @@
+"""TensorFlow's carriers: the table and its document agree, and some answers by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from oracles.adapters.tensorflow_carriers import CARRIERS
+from oracles.protocol import Unsupported
+from oracles.reference.exact_rulings import allow
+from specs.loader import document_named
+from specs.outcomes import Anything, Nan
+from specs.ruling import ruling
+from specs.selection import case_named, select
+from tests.adapters.common import bits_of, run_script_here
+from tests.adapters.contract import built
+
+DOCUMENT = "tensorflow-carriers"
+
+
+def named(words: str) -> Any:
+    """Return the case of ``source/target/carrier``."""
+    source, target, carrier = words.split("/")
+    return case_named(f"{DOCUMENT}:2.21/{source}/{target}/carrier:{carrier}")
+
+
+@pytest.fixture(scope="module", params=[None, "function", "xla"], ids=lambda road: road or "eager")
+def oracle(request: pytest.FixtureRequest) -> Iterator[Any]:
+    with built("tensorflow", request.param) as built_oracle:
+        yield built_oracle
+
+
+def test_the_document_and_the_table_have_the_same_carriers() -> None:
+    listed = document_named(DOCUMENT).entry.parameters["carrier"].values
+    assert set(map(str, listed)) == set(CARRIERS)
+    assert {case.mode["carrier"] for case in select([DOCUMENT])} == set(CARRIERS)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "level", "expected"),
+    [
+        # -0: a product keeps it, a sum may be either
+        ("float32/float32/multiply-by-one", 0x80000000, "recommended", {0x80000000}),
+        ("float32/float32/add-zero", 0x80000000, "recommended", {0, 0x80000000}),
+        # subnormal numbers: open in a product, not where they are chosen or moved
+        ("float32/float32/multiply-by-one", 1, "unspecified", "open"),
+        ("float32/float32/maximum-with-itself", 1, "recommended", {1}),
+        ("float32/float32/where", 1, "required", {1}),
+        # a segment with -infinity is not empty
+        ("float32/float32/maximum-of-segment", 0xFF800000, "recommended", {0xFF800000}),
+        ("float16/float16/cumulative-log-sum-of-one", 0xFC00, "required", {0xFC00}),
+        ("float16/float16/maximum-of-window", 0x7C01, "recommended", "nan"),
+        # 100000 overflows; 2^31 does, too, but float32 lacks 2^31 - 1
+        ("float32/float16/saturate-cast", 0x47C35000, "recommended", {0x7BFF}),
+        ("int64/int32/saturate-cast", 1 << 40, "required", {0x7FFFFFFF}),
+        ("float32/int32/saturate-cast", 0x4F000000, "unspecified", "open"),
+        # 300.0 in bfloat16
+        ("bfloat16/uint8/saturate-cast", 0x4396, "required", {255}),
+        ("uint8/int32/numpy-multiply-by-one-of-target", 255, "required", {255}),
+        ("float32/bfloat16/mixed-bfloat16", 0x3F808000, "unspecified", "open"),
+        ("float32/bfloat16/mixed-bfloat16", 0x3F810000, "recommended", {0x3F81}),
+        ("int32/int32/negate-twice", 0x80000000, "required", {0x80000000}),
+    ],
+)
+def test_a_tricky_input_has_the_answers_worked_out_by_hand(
+    words: str, code: int, level: str, expected: Any
+) -> None:
+    found = allow(ruling(named(words)), code)
+    match found.branch.outcome:
+        case Anything():
+            answers: Any = "open"
+        case Nan():
+            answers = "nan"
+        case _:
+            answers = {*found.codes}
+    assert (answers, found.branch.level) == (expected, level)
+
+
+@pytest.mark.parametrize(
+    ("words", "given", "answers"),
+    [
+        ("float32/float32/multiply-by-one", [0x3FC00000, 0x80000000], [0x3FC00000, 0x80000000]),
+        ("float16/float32/numpy-multiply-by-one-of-target", [0x3E00], [0x3FC00000]),
+        ("bool/bool/take", [1, 0], [1, 0]),
+        ("bfloat16/bfloat16/maximum-of-window", [0x3FC0, 0xBFC0], [0x3FC0, 0xBFC0]),
+        ("int64/int32/saturate-cast", [1 << 40, 7], [0x7FFFFFFF, 7]),
+    ],
+)
+def test_an_answer(oracle: Any, words: str, given: list[int], answers: list[int]) -> None:
+    source, target, _ = words.split("/")
+    found = oracle.carry(named(words), bits_of(source, given))
+    assert found.tolist() == bits_of(target, answers).tolist()
+
+
+def test_operands_of_two_dtypes_are_an_error(oracle: Any) -> None:
+    case = named("float32/float64/multiply-by-one-of-target")
+    assert ruling(case).is_rejection
+    with pytest.raises(Exception, match=r"double|float64") as refused:
+        oracle.carry(case, bits_of("float32", [0x3F800000]))
+    assert not isinstance(refused.value, Unsupported)
+
+
+def test_a_policy_of_layers_is_taken_back() -> None:
+    with built("tensorflow") as oracle:
+        one = bits_of("float32", [0x3F808000])
+        layer = oracle.carry(named("float32/bfloat16/mixed-bfloat16"), one)
+        assert layer.tolist() in ([0x3F80], [0x3F81])
+        assert oracle.carry(named("float32/float32/under-mixed-precision"), one).tolist() == [
+            0x3F808000
+        ]
+        policy = oracle.names["tf"].keras.mixed_precision.global_policy()
+        assert policy.name == "float32"
+
+
+def test_what_xla_lacks_is_no_refusal() -> None:
+    with built("tensorflow", "xla") as oracle, pytest.raises(Unsupported, match="no kernel"):
+        oracle.carry(named("float32/float32/serialize"), bits_of("float32", [0x3F800000]))
+
+
+def test_statements_are_not_traced() -> None:
+    with (
+        built("tensorflow", "function") as oracle,
+        pytest.raises(Unsupported, match="compiles no statements"),
+    ):
+        oracle.carry(named("float32/float32/variable"), bits_of("float32", [0]))
+
+
+def test_constants_carry_nothing() -> None:
+    with (
+        built("tensorflow", "folded") as oracle,
+        pytest.raises(Unsupported, match="carries nothing"),
+    ):
+        oracle.carry(named("float32/float32/where"), bits_of("float32", [0]))
+
+
+def test_a_script_prints_the_answers(oracle: Any) -> None:
+    case, given = named("float16/float32/numpy-concatenate-with-target"), bits_of("float16", [1])
+    assert run_script_here(oracle.reproduce_carry(case, given)) == ["0x1 -> 0x33800000"]
