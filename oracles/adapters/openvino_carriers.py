@@ -15,8 +15,8 @@ from oracles.adapters.openvino_onnx import EVALUATE, IMPORTS, READ, RUN
 from oracles.adapters.openvino_plugin import Lacking, Plugin, nothing
 from oracles.adapters.openvino_tensors import OpenvinoTensors
 from oracles.adapters.refusals import is_lacking, load
-from oracles.adapters.script_text import bits_statement, print_statement
-from oracles.adapters.tensor_memory import tensor_content
+from oracles.adapters.script_text import PACK, bits_statement, print_statement
+from oracles.memory_layouts import is_packed
 from oracles.protocol import Bits, Unsupported
 from specs.cases import Case
 from specs.formats import format_named
@@ -102,12 +102,14 @@ class OnnxCarriers:
 
     def script(self, case: Case, bits: Bits) -> str:
         """Return a script, without its first line, that carries ``bits`` and prints the answers."""
-        content = tensor_content(format_named(case.source), bits)
-        given = f"ov.Tensor(memory, [bits.size], ov.Type.{self._tensors.name(case.source)})"
+        entry, memory, packed = format_named(case.source), "bits", ""
+        if is_packed(entry):
+            memory, packed = "packed", PACK.format(bits=entry.bits)
+        given = f"ov.Tensor({memory}, [bits.size], ov.Type.{self._tensors.name(case.source)})"
         script = (
             IMPORTS
             + f"{bits_statement(case.source, bits)}\n"
-            + f"{bits_statement(case.source, content, 'memory')}\n"
+            + packed
             + self._models.statement(case, self._length(bits))
             + READ
         )
