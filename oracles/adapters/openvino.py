@@ -15,7 +15,7 @@ import numpy as np
 
 from oracles.adapters.onnx_carriers import DOCUMENT as CARRIERS
 from oracles.adapters.onnx_quantize_models import CLAIMS, quantize_node
-from oracles.adapters.openvino_carriers import OnnxCarriers
+from oracles.adapters.openvino_carriers import FOLDED, OnnxCarriers
 from oracles.adapters.openvino_onnx import OnnxNodes
 from oracles.adapters.openvino_plugin import (
     CPU,
@@ -76,6 +76,8 @@ class OpenVino:
         self._variant = "cpu" if is_open else variant
         self.compiles_shapes = self._variant in ("cpu", "cpu-folded")
         self.chain_roads = CHAIN_ROADS if self._variant in ("cpu", "cpu-dynamic") else ()
+        if variant == FOLDED:
+            self.claims = tuple(each for each in self.claims if each != CARRIERS)
         self._plugin = Plugin(self._openvino, device)
         self._tensors = OpenvinoTensors(self._openvino)
         self._compiled = lru_cache(CACHED_MODELS)(self._compile)
@@ -114,8 +116,7 @@ class OpenVino:
     def carry(self, case: Case, bits: Bits) -> Bits:
         """Return ``bits``, a row, after the carrier that a case names, read from an ONNX model.
 
-        Raises Unsupported if openvino lacks a dtype, an operator or a kernel, or if `cpu-folded`
-        does not fold the operators.
+        Raises Unsupported if openvino lacks a dtype, an operator or a kernel, and in `cpu-folded`.
         """
         return self._carriers.carry(case, bits)
 

@@ -15,14 +15,15 @@ from oracles.adapters.openvino_onnx import EVALUATE, IMPORTS, READ, RUN
 from oracles.adapters.openvino_plugin import Lacking, Plugin, nothing
 from oracles.adapters.openvino_tensors import OpenvinoTensors
 from oracles.adapters.refusals import is_lacking, load
-from oracles.adapters.script_text import bits_statement, print_statement
-from oracles.adapters.tensor_memory import tensor_content
+from oracles.adapters.script_text import PACK, bits_statement, print_statement
+from oracles.memory_layouts import is_packed
 from oracles.protocol import Bits, Unsupported
 from specs.cases import CARRIER, Case
 from specs.formats import format_named
 
 CACHED_MODELS = 1 << 10
 """Enough for the second carriers of a wrong one, which each wrong one asks again."""
+FOLDED = "cpu-folded"
 USUAL = "multiply-by-one"
 """A carrier of float32 that runs unless openvino itself is broken."""
 
@@ -38,8 +39,7 @@ class OnnxCarriers:
         self._tensors = tensors
         self._plugin = plugin
         self._variant = variant
-        self._numbers = ModelBuilder(onnx)
-        self._models = CarrierModels(self._numbers)
+        self._models = CarrierModels(ModelBuilder(onnx))
         self._model = lru_cache(CACHED_MODELS)(self._read)
         self._compiled = lru_cache(CACHED_MODELS)(self._compile)
 
@@ -47,8 +47,10 @@ class OnnxCarriers:
         """Return ``bits``, a row, after the operators of the carrier that a case names.
 
         Raises Unsupported for a dtype, an operator or a kernel that openvino lacks in this variant,
-        and for operators that `cpu-folded` does not fold.
+        and in `cpu-folded`, which would compile a model for each tensor.
         """
+        if self._variant == FOLDED:
+            raise Unsupported(f"openvino:{FOLDED} carries nothing: it compiles each tensor")
         self._tensors.type(case.target)
         x = self._tensors.of_patterns(case.source, bits)
         lacking = partial(self._lacking, case)
@@ -61,11 +63,6 @@ class OnnxCarriers:
             raise Unsupported(reason) from None
 
     def _answer(self, case: Case, bits: Bits, x: Any, lacking: Lacking) -> Any:
-        if self._variant == "cpu-folded":
-            model = self._plugin.core.read_model(self._folding(case, bits).SerializeToString())
-            request = self._plugin.request_to_folded(model, lacking)
-            self._plugin.run(request, lacking)
-            return request.output_tensors[0]
         length = self._length(bits)
         if self._variant is None:
             model = self._model(case, length)
@@ -84,10 +81,6 @@ class OnnxCarriers:
         Where lengths are open, openvino's reference writes beyond the memory of a MaxPool's result.
         """
         return None if self._variant == "cpu-dynamic" else bits.size
-
-    def _folding(self, case: Case, bits: Bits) -> Any:
-        content = tensor_content(format_named(case.source), bits).tobytes()
-        return self._models.with_constant(case, bits, content)
 
     def _read(self, case: Case, length: int | None) -> Any:
         model = self._models.with_input(case, length)
@@ -109,25 +102,21 @@ class OnnxCarriers:
 
     def script(self, case: Case, bits: Bits) -> str:
         """Return a script, without its first line, that carries ``bits`` and prints the answers."""
-        is_folded = self._variant == "cpu-folded"
-        content = tensor_content(format_named(case.source), bits)
-        length = bits.size if is_folded else self._length(bits)
-        script = IMPORTS + f"{bits_statement(case.source, bits)}\n"
-        script += f"{bits_statement(case.source, content, 'memory')}\n"
-        script += self._models.statement(case, length, has_input=not is_folded)
-        given = ""
-        if is_folded:
-            script += (
-                f'model.graph.initializer.add(name="x", dims=bits.shape, raw_data=memory.tobytes(),'
-                f" data_type={self._numbers.element_type(case.source)})\n"
-            )
-        else:
-            given = f"ov.Tensor(memory, [bits.size], ov.Type.{self._tensors.name(case.source)})"
-        script += READ
+        entry, memory, packed = format_named(case.source), "bits", ""
+        if is_packed(entry):
+            memory, packed = "packed", PACK.format(bits=entry.bits)
+        given = f"ov.Tensor({memory}, [bits.size], ov.Type.{self._tensors.name(case.source)})"
+        script = (
+            IMPORTS
+            + f"{bits_statement(case.source, bits)}\n"
+            + packed
+            + self._models.statement(case, self._length(bits))
+            + READ
+        )
         if self._variant is None:
             script += EVALUATE.format(given=given)
         else:
-            named, plugin = f'"x": {given}' if given else "", self._plugin
+            named, plugin = f'"x": {given}', self._plugin
             script += RUN.format(settings=plugin.settings_text, device=plugin.device, given=named)
         answers = "answers" if self._variant is None else "request.output_tensors"
         patterns = patterns_expression(case.target, f"{answers}[0].data", bits.size)
