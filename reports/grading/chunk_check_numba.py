@@ -23,8 +23,8 @@ class _Check(partial[bool]):
     """``_all_right`` for one table; also a ``LoopCheck`` of ``oracles/bound_sweep.py``."""
 
     def over(self, function: Any, first: int, end: int, inputs: Bits, answers: Bits) -> int:
-        over = partial(_over, *self.args)
-        return int(over(function, first, end, inputs, answers))
+        segments, bounds, rows, rises = self.args
+        return int(_over(segments, bounds, rows, rises, function, first, end, inputs, answers))
 
 
 def check_of(table: Table) -> ChunkCheck:
