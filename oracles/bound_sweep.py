@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -21,6 +22,37 @@ less than half of the time.
 """
 CHECKED = 1 << 13
 """How many inputs at a time are checked to be unchanged."""
+PART = 1 << 14
+"""Inputs of each call of a compiled loop: with their answers they fit well into that cache."""
+
+
+@dataclass(frozen=True)
+class BoundLoop:
+    """A bound call of a compiled function, which gets a count and two addresses.
+
+    Other compiled code may call ``function``, a function of ctypes, for a part of the ``inputs``.
+    """
+
+    function: Any
+    inputs: Bits
+    answers: Bits
+
+    def __call__(self) -> Bits:
+        self.function(self.inputs.size, self.inputs.ctypes.data, self.answers.ctypes.data)
+        return self.answers
+
+
+@runtime_checkable
+class LoopCheck(Protocol):
+    """A check of answers that can call a compiled loop itself, without Python in between."""
+
+    def over(self, function: Any, first: int, end: int, inputs: Bits, answers: Bits) -> int:
+        """Answer inputs from number ``first`` on, as many at a time as ``inputs`` holds.
+
+        Return the number of the first ones whose answers are not right, or ``end``. Each time their
+        count is added to the ``inputs``, the last time too.
+        """
+        ...
 
 
 def call_size(source: Format, target: Format) -> int:
@@ -94,6 +126,8 @@ class BoundSweep:
             return first
         if first != self._first:
             self._move_to(first)
+        if isinstance(call, BoundLoop) and isinstance(is_right, LoopCheck) and size % PART == 0:
+            return self._pass_by_loop(call, is_right, first, end)
         at = first
         try:
             for at in range(first, end, size):
@@ -110,6 +144,17 @@ class BoundSweep:
             self._ahead = error
         self._first = self._asked = at
         return at
+
+    def _pass_by_loop(self, call: BoundLoop, check: LoopCheck, first: int, end: int) -> int:
+        """Do as ``pass_over`` does, in parts; a whole call with a wrong answer is left to do."""
+        size, inputs = self._size, self.inputs
+        last = first - (first - end) // size * size
+        at = check.over(call.function, first, last, inputs[:PART], call.answers[:PART])
+        reached = at - (at - first) % size
+        inputs[PART:] += self._step_of(reached - first)
+        inputs[:PART] -= self._step_of(at - reached + (PART if at < last else 0))
+        self._first = self._asked = reached
+        return reached
 
     def _taken(self, ahead: Bits | BaseException) -> Bits:
         if isinstance(ahead, BaseException):

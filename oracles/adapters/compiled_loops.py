@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 from oracles.adapters.scripted import Scripted, ScriptedOperation, Statements
+from oracles.bound_sweep import BoundLoop
 from oracles.memory_layouts import in_huge_pages
 from oracles.protocol import Bits, Bound
 from specs.cases import Case
@@ -102,10 +103,4 @@ class CompiledLoops(Scripted):
             return partial(self.cast, case, bits)
         loop = self.prepared(self.steps("cast", case, None).once, None)["cast"]
         answers = in_huge_pages(len(bits), format_named(case.target).storage)
-        x, y = bits.ctypes.data, answers.ctypes.data
-
-        def call() -> Bits:
-            loop(bits.size, x, y)  # So the call keeps the memory alive.
-            return answers
-
-        return call
+        return BoundLoop(loop, bits, answers)

@@ -13,14 +13,23 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from oracles.protocol import Bits
 from oracles.reference.array_compare_numba import differs
 from reports.grading.chunk_check import ChunkCheck, Moving
 from reports.grading.chunk_table import ANYTHING, CODE, RANGES, ROW, Table
 
 
+class _Check(partial[bool]):
+    """``_all_right`` for one table; also a ``LoopCheck`` of ``oracles/bound_sweep.py``."""
+
+    def over(self, function: Any, first: int, end: int, inputs: Bits, answers: Bits) -> int:
+        segments, bounds, rows, rises = self.args
+        return int(_over(segments, bounds, rows, rises, function, first, end, inputs, answers))
+
+
 def check_of(table: Table) -> ChunkCheck:
     """Return the check of chunks against a table, whose arrays are bound to it once."""
-    return partial(_all_right, *table.stacked)
+    return _Check(_all_right, *table.stacked)
 
 
 def is_uniform(answers: NDArray[Any], inputs: Moving, step: int) -> bool:
@@ -77,6 +86,27 @@ def _all_right(
     if inputs is not None:
         _advance(inputs[begin:], step)
     return not wrong
+
+
+@numba.njit(cache=True, nogil=True)
+def _over(
+    segments: Any,
+    bounds: Any,
+    rows: Any,
+    rises: Any,
+    function: Any,
+    first: Any,
+    end: Any,
+    inputs: Any,
+    answers: Any,
+) -> Any:
+    size, x, y = inputs.size, inputs.ctypes.data, answers.ctypes.data
+    while first < end:
+        function(size, x, y)
+        if not _all_right(segments, bounds, rows, rises, first, answers, inputs, size):
+            break
+        first += size
+    return first
 
 
 # So that as many answers as possible fit into a vector register, all values in the following loops

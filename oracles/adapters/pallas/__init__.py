@@ -46,8 +46,13 @@ def cast(x):
 
 
 """
-FILL = "np.resize(bits, 1 << max(16, (bits.size - 1).bit_length()))"
-"""A kernel wants elements, and is compiled for each number of them: so it gets a power of two."""
+ROW = 1 << 16
+"""The elements of a row: a kernel is compiled for each number, and so once where it is always one.
+
+A row of this length costs little more than a short one.
+"""
+ROWS = f"np.pad(bits.ravel(), (0, -bits.size % {ROW} or {ROW})).reshape(-1, {ROW})"
+"""The rows of ``bits``, of which there is one even for none."""
 OWN = "answers = answers[: bits.size].reshape(bits.shape)\n"
 
 
@@ -81,17 +86,18 @@ class Pallas(Scripted):
             raise Unsupported(f"pallas has no dtype {dtype}")
 
     def tensor_text(self, dtype: str) -> str:
-        """Return the Python expression of a row of this dtype that begins with ``bits``."""
-        return f"jax.device_put({FILL}.view(jnp.{DTYPES[dtype]}))"
+        """Return the Python expression of rows of this dtype that begin with ``bits``."""
+        return f"[*map(jax.device_put, {ROWS}.view(jnp.{DTYPES[dtype]}))]"
 
     def patterns_text(self, dtype: str) -> str:
-        """Return the Python expression of the patterns in ``y``, an array of this dtype."""
-        return f'np.asarray(y).view("{format_named(dtype).storage}"){mask_expression(dtype)}'
+        """Return the Python expression of the patterns in ``y``, rows of this dtype."""
+        storage = format_named(dtype).storage
+        return f'np.concatenate(y).view("{storage}"){mask_expression(dtype)}'
 
     def steps(self, operation: ScriptedOperation, case: Case, form: Hashable) -> Statements:
-        """Return the statements that compile a kernel once, and cast a row by it."""
+        """Return the statements that compile a kernel once, and cast each row by it."""
         once = KERNEL.format(target=DTYPES[case.target])
-        return Statements("y = cast(x)\n", once)
+        return Statements("y = [*map(cast, x)]\n", once)
 
     def script(self, asked: object, pair: tuple[str, str], steps: Statements, bits: Bits) -> str:
         """Return a script that ends with the statement that binds ``answers`` to those of bits."""
@@ -107,5 +113,5 @@ class Pallas(Scripted):
 
 
 def _own(answers: Bits, bits: Bits) -> Bits:
-    """Return the answers to bits, which stand first in a row of a power of two."""
+    """Return the answers to bits, which stand first in whole rows."""
     return answers[: bits.size].reshape(bits.shape).copy()

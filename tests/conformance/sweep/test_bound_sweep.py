@@ -2,27 +2,38 @@
 
 from __future__ import annotations
 
+import ctypes
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from conformance.driver import BackendJudge
+from conformance.judging.subject import Settings
+from conformance.sweep.engine import swept
 from oracles import bound_sweep
-from oracles.bound_sweep import BoundSweep
+from oracles.adapters.c_compilers import Gcc
+from oracles.adapters.compiled_loops import Loop
+from oracles.bound_sweep import BoundLoop, BoundSweep
 from oracles.memory_layouts import HUGE_PAGE, in_huge_pages
 from oracles.protocol import InputsChanged
 from oracles.reference.sweep_inputs import Dense
+from oracles.registry import Backend
 from reports.grading.chunk_check import advance
+from specs.cases import Case
 from specs.selection import case_named
+from tests.conformance.sweep.swept import plain
 
 ROOT = Path(__file__).parents[3]
 CASE = case_named("onnx-cast:13/uint32/int32")
-SIZE, CALLS = 16, 6
+SIZE, CALLS, PART = 16, 6, 4
 END = SIZE * CALLS
 
 
@@ -76,6 +87,79 @@ def test_right_answers_are_passed_over_up_to_the_last_call() -> None:
     assert check.seen == [*range(SIZE, END - SIZE, SIZE)]
     assert sweep(END - SIZE, SIZE).tolist() == [*range(END - SIZE, END)]
     assert oracle.calls == CALLS
+
+
+class Copies(Oracle):
+    """Copies memory, as compiled code does."""
+
+    def bind(self, case: Any, bits: Any) -> Callable[[], Any]:
+        return BoundLoop(self._copy, bits, np.zeros_like(bits))
+
+    def _copy(self, count: int, inputs: int, answers: int) -> None:
+        self.calls += 1
+        ctypes.memmove(answers, inputs, 4 * count)
+
+
+class CheckOfLoop(Check):
+    """Calls the function itself; without Python in between, if it were compiled."""
+
+    def over(self, function: Any, first: int, end: int, inputs: Any, answers: Any) -> int:
+        for at in range(first, end, PART):
+            function(PART, inputs.ctypes.data, answers.ctypes.data)
+            assert answers.tolist() == [*range(at, at + PART)] == inputs.tolist()
+            advance(inputs, PART)
+            if at >= self._wrong:
+                return at
+        return end
+
+
+@pytest.mark.parametrize("stop", [END, END - SIZE - 3])
+@pytest.mark.parametrize("wrong", [END, 2 * SIZE, 3 * SIZE + PART, 4 * SIZE - PART])
+def test_a_compiled_loop_is_called_in_parts_and_leaves_a_whole_call_with_a_wrong_answer(
+    wrong: int, stop: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bound_sweep, "PART", PART)
+    oracle = Copies()
+    sweep = bound(oracle)
+    reached = sweep.pass_over(SIZE, stop, CheckOfLoop(wrong))
+    assert reached == min(wrong // SIZE * SIZE, END - SIZE)
+    assert oracle.calls == 1 + (min(wrong, END - SIZE) - SIZE) // PART + (wrong < END)
+    for at in range(reached, END, SIZE):
+        assert sweep(at, SIZE).tolist() == [*range(at, at + SIZE)]
+
+
+class Planted(Gcc):
+    """Errs at 3."""
+
+    def loop(self, case: Case) -> Loop:
+        return Loop("float", "int16_t", "x[i] == 3.0f ? 4 : (int16_t)x[i]")
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
+@pytest.mark.skipif(find_spec("numba") is None, reason="needs numba: the extra `fast`")
+def test_a_compiled_check_calls_a_loop_of_c_and_finds_what_calls_one_by_one_find(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    three, around = 0x40400000, 1 << 19
+    judge = BackendJudge(Backend("gcc", Planted()), {}, Settings())
+    cases, passed = [case_named("onnx-cast:25/float32/int16")], []
+    passes = BoundSweep._pass_by_loop
+
+    def counted(self: BoundSweep, *asked: Any) -> int:
+        passed.append(passes(self, *asked))
+        return passed[-1]
+
+    monkeypatch.setattr(BoundSweep, "_pass_by_loop", counted)
+    found = []
+    for part in (bound_sweep.PART, 3):
+        monkeypatch.setattr(bound_sweep, "PART", part)
+        [judged] = swept(
+            judge, cases, Dense(1 << 32), three - around, three + around, lambda *counts: None
+        )
+        found.append(plain(judged))
+        assert (judged.wrong, judged.inputs) == (1, 2 * around)
+        assert passed.count(three) == 1
+    assert found[0] == found[1]
 
 
 def test_answers_that_do_not_pass_are_not_asked_for_again() -> None:
