@@ -143,6 +143,7 @@ def operations_of(oracle: Oracle) -> tuple[str, ...]:
         each
         for each in (*OPERATIONS, *methods_of_families())
         if hasattr(oracle, each) and not (is_adapter and each == "sweep")
+        if not each.startswith("reproduce_")
     )
 
 

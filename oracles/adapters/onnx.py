@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cache, lru_cache, partial
+from functools import cache, cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from oracles.adapters.onnx_backends import BACKEND_ROADS, OnnxBackend
-from oracles.adapters.onnx_carriers import DOCUMENT as CARRIERS
-from oracles.adapters.onnx_carriers import CarrierModels
 from oracles.adapters.onnx_models import (
     FIRST_NUMBERED,
     LATEST,
@@ -53,6 +51,7 @@ from specs.cases import Case
 from specs.formats import format_named
 
 if TYPE_CHECKING:
+    from oracles.adapters.onnx_carriers import CarrierModels
     from specs.chains import Company
 
 VARIANTS: tuple[str, ...] = ()
@@ -113,7 +112,13 @@ class Onnx:
     """
 
     name = "onnx"
-    claims: tuple[str, ...] = ("onnx-cast", "onnx-cast-like", "onnx-bitcast", CARRIERS, *CLAIMS)
+    claims: tuple[str, ...] = (
+        "onnx-cast",
+        "onnx-cast-like",
+        "onnx-bitcast",
+        "onnx-carriers",
+        *CLAIMS,
+    )
     chain_roads: tuple[str, ...] = ("evaluator",)
 
     def __init__(self, variant: str | None = None) -> None:
@@ -126,7 +131,6 @@ class Onnx:
             self.chain_roads, self.claims = (), self.claims[: -len(CLAIMS) - 1]
         self._models = ModelBuilder(self._onnx)
         self._nodes = NodeModels(self._models)
-        self._carriers = CarrierModels(self._models)
         self._refusal = lru_cache(CACHED_MODELS)(self._check)
         self._node_evaluator = lru_cache(CACHED_MODELS)(self._create_node_evaluator)
         self._carrier_evaluator = lru_cache(CACHED_MODELS)(self._create_carrier)
@@ -209,6 +213,12 @@ class Onnx:
             found = evaluator.run(None, given)
         answers = zip(node.outputs, found, strict=True)
         return {name: self._codes(dtype, y).copy() for (name, dtype), y in answers}
+
+    @cached_property
+    def _carriers(self) -> CarrierModels:
+        from oracles.adapters.onnx_carriers import CarrierModels  # Casts need none.
+
+        return CarrierModels(self._models)
 
     def carry(self, case: Case, bits: Bits) -> Bits:
         """Return ``bits``, a row, after the operators of the carrier that a case names.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from oracles.adapters import ort_scripts
-from oracles.adapters.onnx_carriers import DOCUMENT as CARRIERS
-from oracles.adapters.onnx_carriers import CarrierModels
 from oracles.adapters.onnx_models import (
     LATEST,
     Graph,
@@ -57,6 +55,7 @@ from specs.cases import Case
 from specs.formats import format_named
 
 if TYPE_CHECKING:
+    from oracles.adapters.onnx_carriers import CarrierModels
     from oracles.adapters.ort_providers import Provider
     from specs.chains import Company
 
@@ -104,7 +103,13 @@ class Ort:
     """
 
     name = "ort"
-    claims: tuple[str, ...] = ("onnx-cast", "onnx-cast-like", "onnx-bitcast", CARRIERS, *CLAIMS)
+    claims: tuple[str, ...] = (
+        "onnx-cast",
+        "onnx-cast-like",
+        "onnx-bitcast",
+        "onnx-carriers",
+        *CLAIMS,
+    )
 
     def __init__(self, variant: str | None = None) -> None:
         self._ort: Any = load("onnxruntime", "ort")
@@ -119,7 +124,6 @@ class Ort:
         self.version = str(self._ort.__version__)
         self._models = ModelBuilder(self._onnx)
         self._nodes = NodeModels(self._models)
-        self._carriers = CarrierModels(self._models)
         self._folded = self.compiles_shapes = variant == "folded"
         self._level = OPTIMIZED.get(variant or "", "disabled")
         self._threads = 0 if variant == "threads" else 1
@@ -202,6 +206,12 @@ class Ort:
                 name: patterns_of_ort_value(format_named(dtype), value)
                 for (name, dtype), value in found
             }
+
+    @cached_property
+    def _carriers(self) -> CarrierModels:
+        from oracles.adapters.onnx_carriers import CarrierModels  # Casts need none.
+
+        return CarrierModels(self._models)
 
     def carry(self, case: Case, bits: Bits) -> Bits:
         """Return ``bits``, a row, after the operators of the carrier that a case names.

@@ -6,14 +6,17 @@ or the sign of a zero, clamp at another place, or let a NaN or a shift overflow.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 
 from oracles.protocol import Mask
+from reports.behaviors.regions import evaluate
 from reports.findings import bit_arithmetic
 from reports.findings.bit_arithmetic import is_negative, moved_bits
-from reports.findings.rule_wrongs import converted
+from reports.findings.rule_wrongs import BETWEEN, converted
 from reports.findings.wrong import (
     REFERENCE,
     CaseFormats,
@@ -28,6 +31,8 @@ from reports.findings.wrong import (
     right,
     without_example,
 )
+from specs.behaviors import behaviors
+from specs.cases import CARRIER
 from specs.formats import Format, format_named
 
 SINGLE = format_named("float32")
@@ -326,6 +331,28 @@ def _clamped_as_signed(given: GivenAnswers) -> RowAnswers:
     codes, answered = right(given.case, given.inputs)
     largest = given.target.mask >> 1
     return RowAnswers(np.full_like(codes, largest), answered & (codes > largest) & ~given.nans)
+
+
+@cache
+def _computed_in(dtype: str) -> Wrong:
+    """Return the row for backends that convert integers to a float, compute, and convert back."""
+
+    @computing(f"through-{dtype}", f"computes in {dtype}")
+    def row(given: GivenAnswers) -> RowAnswers:
+        between = format_named(dtype)
+        floats = bit_arithmetic.nearest(given.source, between, given.inputs)
+        return RowAnswers(*evaluate(behaviors()["saturate"], between, given.target, floats))
+
+    return row
+
+
+def integers_through_floats(asked: CaseFormats) -> Iterator[Wrong]:
+    """Yield the rows of integers that an operation carries through floats; none of a cast.
+
+    Documents of carriers need not list the conversion back, so no row that follows rules has it.
+    """
+    if CARRIER in asked.case.mode and asked.source.is_integral and asked.target.is_integral:
+        yield from map(_computed_in, BETWEEN)
 
 
 ARITHMETIC_WRONGS = (

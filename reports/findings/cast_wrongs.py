@@ -19,9 +19,12 @@ from oracles.protocol import Mask
 from oracles.reference.behavior_steps import constant
 from reports.behaviors.regions import applies_to, evaluate, has_behaviors
 from reports.findings import bit_arithmetic
-from reports.findings.arithmetic_wrongs import ARITHMETIC_WRONGS, EXPONENT_BITS
+from reports.findings.arithmetic_wrongs import (
+    ARITHMETIC_WRONGS,
+    EXPONENT_BITS,
+    integers_through_floats,
+)
 from reports.findings.bit_arithmetic import is_negative, negated
-from reports.findings.carrier_wrongs import integers_through_floats
 from reports.findings.codec_wrongs import CODEC_WRONGS, no_limit
 from reports.findings.failing_inputs import expected_of, known_ruling
 from reports.findings.rule_wrongs import (

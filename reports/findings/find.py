@@ -23,8 +23,8 @@ from reports.findings.cells import (
     is_exhaustive,
 )
 from reports.findings.failing_inputs import answered_ruling, known_ruling
-from reports.findings.faulty_steps import name_in_step, step_of, where_words
 from reports.findings.finding import KINDS, UNEXPLAINED, ExplainedCase, Finding
+from reports.findings.finding_text import name_in_step, where_words
 from reports.findings.intervals import region_words, segments
 from reports.findings.mechanism_search import MechanismSearch
 from reports.findings.root_causes import Undecided, explain_wrong_answers, sampled_kinds
@@ -150,8 +150,8 @@ def _drafts(
         answers = explanation.wrong
         is_steady = (answers.cell.source, answers.cell.target) not in unsteady
         for mechanism, share in explanation.shares.items():
-            step = step_of(answers.cell)
-            cause = Cause("wrong value", name_in_step(mechanism.name, step))
+            name = name_in_step(mechanism.name, answers.cell.faulty_step)
+            cause = Cause("wrong value", name)
             draft = drafts.setdefault(cause, _Draft(mechanism.says))
             draft.mechanisms.append(mechanism)
             draft.regions.add(share.region)
