@@ -87,7 +87,7 @@ class Pallas(Scripted):
 
     def tensor_text(self, dtype: str) -> str:
         """Return the Python expression of rows of this dtype that begin with ``bits``."""
-        return f"[*map(jax.device_put, {ROWS}.view(jnp.{DTYPES[dtype]}))]"
+        return f"[\n    jax.device_put(row.view(jnp.{DTYPES[dtype]}))\n    for row in {ROWS}\n]"
 
     def patterns_text(self, dtype: str) -> str:
         """Return the Python expression of the patterns in ``y``, rows of this dtype."""
