@@ -81,6 +81,7 @@ class Iree(Scripted):
         )
         self.version = version("iree-base-runtime")
         self._flags = (*OPTIONS, *FLAGS[variant])
+        self._refused: dict[str, str] = {}
 
     def require_dtype(self, operation: ScriptedOperation, dtype: str) -> None:
         """Raise Unsupported for a dtype that cannot be handed over."""
@@ -109,7 +110,11 @@ class Iree(Scripted):
         return Statements("y = convert(x.reshape(-1)).to_host().reshape(x.shape)\n", once)
 
     def _prepare(self, once: str, form: Hashable) -> dict[str, Any]:
+        # A refusal is kept, too: it takes as long as a compilation, and many cases ask for it.
+        if once in self._refused:
+            raise Unsupported(self._refused[once])
         try:
             return super()._prepare(once, form)
         except NotImplementedError as error:
+            self._refused[once] = str(error)
             raise Unsupported(str(error)) from error
