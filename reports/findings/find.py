@@ -107,7 +107,7 @@ class FindingsSearch:
 
 def _sorted_findings(backend: str, drafts: Drafts) -> list[Finding]:
     found = [
-        Finding(cause.name, backend, cause.kind, _placed(draft), tuple(draft.explained))
+        Finding(cause.name, backend, cause.kind, _placed(cause, draft), tuple(draft.explained))
         for cause, draft in drafts.items()
     ]
     return sorted(
@@ -287,8 +287,12 @@ def _asked(cell: Cell, stored: StoredArrays) -> NDArray[Any] | None:
     return stored(cell.asked) if cell.asked is not None else None
 
 
-def _placed(draft: _Draft) -> str:
-    return _sentence(draft) + where_words([each.cell for each in draft.explained])
+def _placed(cause: Cause, draft: _Draft) -> str:
+    """Return the sentence of a finding; of wrong values of carriers, also the step at fault."""
+    says = _sentence(draft)
+    if cause.kind != "wrong value":
+        return says
+    return says + where_words([each.cell for each in draft.explained])
 
 
 def _sentence(draft: _Draft) -> str:
