@@ -28,6 +28,7 @@ from specs.cases import CARRIER, Case
 from specs.editions import edition
 from specs.formats import Format, format_named
 from specs.loader import document_named
+from specs.outcomes import Anything, Outcome, Round, Same, Value
 from specs.pair_conditions import is_exact
 from specs.ruling import ruling
 from specs.selection import cases_of_pair
@@ -37,6 +38,8 @@ MOST_INPUTS = 64
 MOST_CARRIERS = 16
 """The most second carriers that share a load, and as many that share a store."""
 PLAIN = "a plain cast"
+CONVERTS = (Value, Same, Round)
+"""The outcomes by which a plain cast can be judged, too: others are of the operation alone."""
 
 Asked = tuple[Case, Bits]
 """A second carrier, and the inputs that it is asked."""
@@ -58,7 +61,7 @@ def faulty_step(subject: Subject, case: Case, graded: GradedAnswers) -> Ask[Faul
         *(Carry(*each) for each in (*beside, *load, *store)),
     ]
     replies = iter((yield requests))
-    of_pair = {PLAIN: _is_wrong(subject, (case, inputs), next(replies))}
+    of_pair = {PLAIN: _is_wrong(subject, (case, inputs), next(replies), CONVERTS)}
     for each in beside:
         of_pair[each[0].mode[CARRIER]] = _is_wrong(subject, each, next(replies))
     loads, stores = (
@@ -149,12 +152,25 @@ def _code_in(other: Format, source: Format, code: int) -> int | None:
     return None
 
 
-def _is_wrong(subject: Subject, asked: Asked, reply: Reply) -> bool | None:
-    """Return whether any answer of a second carrier is wrong; None if there is none to judge."""
+def _is_wrong(
+    subject: Subject, asked: Asked, reply: Reply, outcomes: tuple[type[Outcome], ...] = ()
+) -> bool | None:
+    """Return whether any answer of a second carrier is wrong; None if there is none to judge.
+
+    Open inputs are not judged, and of ``outcomes``, if they are given, no others.
+    """
     case, inputs = asked
     rules = ruling(case)
     if not isinstance(reply, Answered) or rules.is_open or rules.is_rejection:
         return None
     expected = subject.expectations.of(rules, inputs)
+    is_judged = [
+        not isinstance(each.outcome, Anything)
+        and (not outcomes or isinstance(each.outcome, outcomes))
+        for each in rules.branches
+    ]
+    judged = np.array(is_judged)[expected.branch_indices]
+    if not judged.any():
+        return None
     grades = subject.expectations.grades(rules, inputs, expected, reply.value)
-    return bool((grades != ALLOWED).any())
+    return bool((grades[judged] != ALLOWED).any())

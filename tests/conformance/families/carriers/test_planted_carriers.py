@@ -90,6 +90,16 @@ def test_second_carriers_tell_the_step(wrong: dict[str, bool], step: str) -> Non
     assert step_of(**wrong).step == step
 
 
+def test_second_carriers_that_may_answer_anything_tell_nothing() -> None:
+    case = case_named("numpy-carriers:2.4/float32/int32/carrier:set-items")
+    nan = np.array([0x7FC00000], np.uint32)
+    grades = np.array([NOT_ALLOWED], np.uint8)
+    graded = GradedAnswers(nan, np.zeros(1, np.uint32), grades, np.zeros(1, np.uint8))
+    right = answering(carry=carried(), cast=carried())
+    found = feed(faulty_step(planted(), case, graded), right)
+    assert (found.step, found.also, found.right) == ("", (), ())
+
+
 def test_the_words_name_few_carriers() -> None:
     step = FaultyStep("store", ("a", "b", "c", "d"), ("e",), -0.5, 65536)
     assert words(step) == (
