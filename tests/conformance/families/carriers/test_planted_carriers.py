@@ -91,8 +91,8 @@ def test_second_carriers_tell_the_step(wrong: dict[str, bool], step: str) -> Non
 
 
 def test_second_carriers_that_may_answer_anything_tell_nothing() -> None:
-    case = case_named("numpy-carriers:2.4/float32/int32/carrier:set-items")
-    nan = np.array([0x7FC00000], np.uint32)
+    case = case_named("numpy-carriers:2.4/float64/int32/carrier:set-items")
+    nan = np.array([0x7FF8 << 48], np.uint64)
     grades = np.array([NOT_ALLOWED], np.uint8)
     graded = GradedAnswers(nan, np.zeros(1, np.uint32), grades, np.zeros(1, np.uint8))
     right = answering(carry=carried(), cast=carried())
