@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from specs.calls import SHAPE
 from specs.case_rules import case_rules
-from specs.cases import Case, parse_shape
+from specs.cases import CARRIER, Case, parse_shape
 from specs.editions import edition
 from specs.errors import CastigateError, DocumentError, closest
 from specs.formats import dtype_spelled, dtypes_spelled, either, refuse_rounded_operands
@@ -253,6 +253,7 @@ def _of_documents_called(word: str, path: Sequence[str]) -> list[Case]:
     names, version = documents_called(word), word.partition(":")[2]
     casts = _casts(path, names, version)
     listed = [case for name in names if (case := _case_if_any(name, version, path)) is not None]
+    listed = [each for each in listed if CARRIER not in each.mode] or listed
     if casts and (any(map(_tells_values, casts)) or all(map(is_cast, listed))):
         return casts
     pair = " to ".join(map(dtype_spelled, path[:2]))

@@ -139,7 +139,10 @@ def test_patterns_of_the_other_byte_order_are_read_as_patterns() -> None:
         (lambda: cg.check(abs, "fp16", "e4m3fn", mode="overflow"), "mode `overflow` is no dict"),  # type: ignore[arg-type]
         (lambda: cg.cast([1], None, "fp32"), "`None` is no dtype"),  # type: ignore[arg-type]
         (lambda: cg.cast([1], "fp32", "fp16", document="banana"), "`banana`; castigate specs"),
-        (lambda: cg.cast([1], "fp32", "fp16", document="numpy"), "did you mean `numpy-astype`? "),
+        (
+            lambda: cg.cast([1], "fp32", "fp16", document="numpy"),
+            "did you mean `numpy-astype` or `numpy-c",
+        ),
         (lambda: cg.cast([1], "banana", "fp16"), "unknown dtype `banana`; the dtypes are"),
         (lambda: cg.cast([1], 3, "fp32"), "`3` is no dtype"),  # type: ignore[arg-type]
         (lambda: cg.judge("x.npy", [1]), "inputs: `x.npy` is a path; read it first"),

@@ -6,7 +6,8 @@ it answers as the reference. A fault changes one step, for some dtypes or some c
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,11 +28,11 @@ from specs.behaviors import behaviors
 from specs.cases import Case
 from specs.editions import edition
 from specs.formats import format_named
-from specs.loader import document_named, document_word
+from specs.loader import document_named, document_word, documents
 from tests.reports.common import record
 
 RIGHT = Reference()
-DOCUMENT = document_word(str(Path(__file__).with_name("planted.yaml")))
+DOCUMENT = "planted-carriers"
 
 Load = Callable[[Case, Any], Any]
 """Takes a case and patterns of its source, and returns those that the operation gets."""
@@ -296,6 +297,16 @@ class Carrier:
 
     def __init__(self, answer: Callable[[Case, Any], Any]) -> None:
         self.carry, self.cast = answer, RIGHT.cast
+
+
+@contextmanager
+def registered() -> Iterator[None]:
+    """Let the document of the planted faults be known; other tests ask all known documents."""
+    document_word(str(Path(__file__).with_name("planted.yaml")))
+    try:
+        yield
+    finally:
+        del documents().own[DOCUMENT]
 
 
 def findings(folder: Path, answer: Callable[[Case, Any], Any]) -> tuple[Finding, ...]:

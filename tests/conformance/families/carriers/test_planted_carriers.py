@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -27,9 +28,16 @@ from tests.conformance.families.carriers.planted import (
     behaving,
     carried,
     findings,
+    registered,
     stores,
 )
 from tests.conformance.feeding import answering, feed, planted
+
+
+@pytest.fixture(autouse=True, scope="module")
+def known_document() -> Iterator[None]:
+    with registered():
+        yield
 
 
 @pytest.mark.ci_runs_one_of(6)
