@@ -1,6 +1,7 @@
 """Judges a carrier: by what its document says of each input, as a cast.
 
-A night asks each carrier in one of ``TURNS`` consecutive seeds, so that a week of nights asks all.
+A night asks each carrier of a claimed document in one of ``TURNS`` consecutive seeds, so that a
+week of nights asks all.
 """
 
 from __future__ import annotations
@@ -22,10 +23,8 @@ TURNS = 7
 
 def judge_carrier(subject: Subject, case: Case) -> Ask[Judgement]:
     """Judge a carrier; of one with wrong values, say which step is at fault."""
-    turn = crc32(case.id.encode()) % TURNS
-    if _waits(subject, case) and (turn - subject.settings.seed) % TURNS:
-        note = Note(f"{IN_TURN}, with --seed {turn}, as other carriers are with others")
-        return Judgement(case.id, subject.name, "not-run", (note,))
+    if (why := _left_out(subject, case)) is not None:
+        return Judgement(case.id, subject.name, "not-run", (Note(f"{IN_TURN}, {why}"),))
     examined = yield from examine(subject, case)
     if examined.judgement is not None:
         return examined.judgement
@@ -38,7 +37,17 @@ def judge_carrier(subject: Subject, case: Case) -> Ask[Judgement]:
     return replace(judged, problems=(*judged.problems, step))
 
 
-def _waits(subject: Subject, case: Case) -> bool:
-    settings = subject.settings
+def _left_out(subject: Subject, case: Case) -> str | None:
+    """Return why this seed does not ask a case; None if it does.
+
+    A document that the backend does not claim is about operations of others: it is asked by name.
+    """
+    settings, turn = subject.settings, crc32(case.id.encode()) % TURNS
     names = {case.document, f"{case.document}:{case.version}"}
-    return settings.has_turns and not (settings.asks_all(case) or names & settings.asked_for)
+    if not settings.has_turns or settings.asks_all(case) or names & settings.asked_for:
+        return None
+    if not subject.claims(case):
+        return f"with --document {case.document}, which {subject.name} does not claim"
+    if (turn - settings.seed) % TURNS:
+        return f"with --seed {turn}, as other carriers are with others"
+    return None

@@ -31,7 +31,7 @@ from tests.conformance.families.carriers.planted import (
     registered,
     stores,
 )
-from tests.conformance.feeding import answering, feed, planted
+from tests.conformance.feeding import answering, feed, judged, planted
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -156,3 +156,24 @@ def test_a_carrier_is_ruled_input_by_input() -> None:
     assert [(each.rule, each.input_class) for each in rules.branches] == [
         ("computed", name) for name in ("nan", "inf", "-inf", "-zero", "otherwise")
     ]
+
+
+@pytest.mark.parametrize(
+    ("claims", "asked_for", "asked"),
+    [(None, (), 1), ((), (), 0), ((), (DOCUMENT,), 7)],
+)
+def test_a_night_asks_a_seventh_of_what_is_claimed(
+    claims: tuple[str, ...] | None, asked_for: tuple[str, ...], asked: int
+) -> None:
+    """Of seven seeds, one asks a claimed carrier, none another's, and all a named one."""
+    case, right = case_named(CASE), answering(carry=carried(), cast=carried())
+    found = [
+        judged(
+            CASE,
+            right,
+            planted(claims, seed=seed, has_turns=True, asked_for=frozenset(asked_for)),
+        ).verdict
+        for seed in range(7)
+    ]
+    assert case.document == DOCUMENT
+    assert 7 - found.count("not-run") == asked
