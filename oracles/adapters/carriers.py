@@ -26,7 +26,7 @@ from oracles.protocol import Bits, Unsupported
 from specs.cases import CARRIER, Case
 
 BINDS = "y = "
-"""What an entry contains that is statements and no expression."""
+"""Statements contain this text; an entry without it is an expression."""
 CHECK = """\
 if y.dtype != {target}:
     raise TypeError(f"the result has dtype {{y.dtype}}")

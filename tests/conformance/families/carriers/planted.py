@@ -68,6 +68,12 @@ def loads(dtype: str, change: Callable[[Any], Any]) -> Callable[[Case, Any], Any
     return carried(load=lambda case, bits: change(bits) if case.source == dtype else bits)
 
 
+def loads_through(dtype: str, back: str) -> Callable[[Case, Any], Any]:
+    """Carry with a fault in each load of a dtype: through float32, and back by a behavior."""
+    there, again = Case("", "", dtype, "float32"), Case("", "", "float32", dtype)
+    return loads(dtype, lambda bits: by(back, again, by("nearest", there, bits)))
+
+
 def stores(dtype: str, finish: Finish) -> Callable[[Case, Any], Any]:
     """Carry with a fault in each store of a dtype."""
 
@@ -222,35 +228,13 @@ FAULTS: dict[str, Fault] = {
         "maximum-in-store", stores("float16", behaving("nearest-clamp"))
     ),
     "float64 is loaded as float32": Fault(
-        "rounds-twice-through-float32-in-load",
-        carried(
-            load=lambda case, bits: (
-                by(
-                    "nearest",
-                    Case("", "", "float32", "float64"),
-                    by("nearest", Case("", "", "float64", "float32"), bits),
-                )
-                if case.source == "float64"
-                else bits
-            )
-        ),
+        "rounds-twice-through-float32-in-load", loads_through("float64", "nearest")
     ),
     "float32 is loaded as bfloat16": Fault(
         "ignores-16-low-bits-in-load", loads("float32", lambda bits: bits & np.uint32(0xFFFF0000))
     ),
     "int32 is loaded as float32": Fault(
-        "through-float32-in-load",
-        carried(
-            load=lambda case, bits: (
-                by(
-                    "via-int64-saturate",
-                    Case("", "", "float32", "int32"),
-                    by("nearest", Case("", "", "int32", "float32"), bits),
-                )
-                if case.source == "int32"
-                else bits
-            )
-        ),
+        "through-float32-in-load", loads_through("int32", "via-int64-saturate")
     ),
     "a product flushes": Fault(
         "flush-nearest-in-operation",
