@@ -1,4 +1,4 @@
-"""What the functions of ``castigate.py`` return: values that print as lines and give tables."""
+"""The results that functions of ``castigate.py`` return: they print as lines and give tables."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 Group = Literal["Ask", "Judge", "Releases", "Read", "Extend"]
-"""What people want of a command: the headings of ``castigate --help``."""
+"""The headings under which ``castigate --help`` lists commands."""
 
 
 class NamedCommand(NamedTuple):

@@ -34,8 +34,9 @@ SIZES: tuple[tuple[int, tuple[int, int]], ...] = (
 """The number of elements: log-uniform between two bounds."""
 RANKS = ((1, 0), (22, 1), (26, 2), (20, 3), (17, 4), (5, 5), (3, 6), (3, 7), (3, 8))
 LENGTHS = ((34, "any"), (30, "blocks"), (12, "power"), (10, "equal"), (8, "small"), (6, "one"))
-"""What becomes of a dimension: it stays, or is made whole blocks or a power of two (either may have
-one more or less), equal to another dimension, small, or 1."""
+"""Weights of the ways to draw a dimension, each with its name: a dimension stays as it is (`any`),
+or becomes whole blocks or a power of two (perhaps one more or less), equal to another, small, or
+1."""
 HEADS = (64, 72, 80, 96, 112, 128)
 HEADED = 0.08
 """The share of tensors of rank 3 and more whose last dimension is that of a head."""

@@ -51,7 +51,7 @@ class Loop:
     target: str
     answer: str
     before: str = "#include <stdint.h>\n"
-    """What stands before the function."""
+    """The lines of C before the function."""
 
 
 class CompiledLoops(Scripted):

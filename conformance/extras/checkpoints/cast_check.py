@@ -103,7 +103,7 @@ def _masks(flags: Flags) -> Iterator[tuple[int, Mask]]:
 
 
 class AllowedAnswers:
-    """What each ruling allows for each pattern; the kernels of the reference compute it."""
+    """Computes, by the kernels of the reference, the answers that rulings allow for patterns."""
 
     def __init__(self, rulings: Sequence[Ruling], patterns: Bits) -> None:
         self._rulings = rulings

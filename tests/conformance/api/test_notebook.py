@@ -35,7 +35,7 @@ def executed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def texts(notebook: Any) -> list[list[str]]:
-    """What each code cell prints and returns, as text."""
+    """Return, for each code cell, the texts that it prints and returns."""
     return [
         [each.get("text") or each["data"]["text/plain"] for each in cell.outputs]
         for cell in notebook.cells

@@ -26,7 +26,7 @@ def nearest_even(x: Array, scale: Array, zero: Array) -> Array:
 
 
 def plus_half(x: Array, scale: Array, zero: Array) -> Array:
-    """What C programmers write: the sum is rounded to float32 before its floor is taken."""
+    """Quantize as C programmers do: they round the sum to float32 before they take its floor."""
     return quantized(x, scale, zero, lambda each: np.floor(each + np.float32(0.5)))
 
 
