@@ -29,6 +29,10 @@ With SSE at hand, gcc would still convert floats to integers by it.
 """
 VARIANTS: tuple[str, ...] = tuple(ROADS)
 
+DOCUMENT = "c-conversions"
+IEC_60559 = "__STDC_IEC_559__"
+"""The macro of implementations that conform to Annex F of C11; headers of a C library define it."""
+
 TYPES: Mapping[str, str] = {
     "float64": "double",
     "float32": "float",
@@ -94,8 +98,7 @@ class Compiler(CompiledLoops):
     """Casts by loops in C, a library for each pair; a subclass names the compiler."""
 
     operations: ClassVar[Mapping[ScriptedOperation, str]] = {"cast": "a cast in C"}
-    # The standard is not free, and leaves floats beyond the range of an integer undefined.
-    claims: tuple[str, ...] = ()
+    claims: tuple[str, ...] = (f"{DOCUMENT}:C11",)
     versions: ClassVar[tuple[str, ...]]
     """The macros whose values are the parts of its version."""
 
@@ -117,6 +120,11 @@ class Compiler(CompiledLoops):
         if not self._macros(*self._flags):
             raise Unsupported(f"{self.name} {self.version} takes no {' '.join(self._flags)} here")
         self._is_soft = variant == SOFT
+        if self._is_soft:
+            # The standard has casts, and says nothing of functions of a compiler's library.
+            self.claims = ()
+        elif IEC_60559 in self._macros(*self._flags, code="#include <stdint.h>\n"):
+            self.claims = (*self.claims, f"{DOCUMENT}:C11-F")
         self._lacks = lru_cache(None)(self._try_type)
         self._declaration = lru_cache(None)(self._try_function)
 
@@ -149,9 +157,9 @@ class Compiler(CompiledLoops):
         """Return the Python expression of the compiler's command and its flags."""
         return "[" + ", ".join(f'"{word}"' for word in (self.name, "-O3", *self._flags)) + "]"
 
-    def _macros(self, *flags: str) -> dict[str, str]:
+    def _macros(self, *flags: str, code: str = "") -> dict[str, str]:
         """Return the macros that are defined with these flags; none if the compiler refuses one."""
-        done = self._run(*flags, "-dM", "-E")
+        done = self._run(*flags, "-dM", "-E", code=code)
         lines = (line.split(maxsplit=2) for line in done.stdout.splitlines())
         return {} if done.returncode else {line[1]: " ".join(line[2:]) for line in lines}
 
@@ -179,6 +187,7 @@ class Gcc(Compiler):
     """Casts by loops in C that gcc compiles."""
 
     name = "gcc"
+    claims = (*Compiler.claims, f"{DOCUMENT}:C11-gcc")
     versions = ("__GNUC__", "__GNUC_MINOR__", "__GNUC_PATCHLEVEL__")
 
 

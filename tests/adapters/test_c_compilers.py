@@ -13,11 +13,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from conformance.driver import BackendJudge
+from conformance.judging.subject import Settings
 from oracles.adapters import c_compilers
 from oracles.adapters.c_compilers import VARIANTS, Clang, Gcc, soft_function
+from oracles.adapters.compiled_loops import Loop
 from oracles.protocol import NotInstalled, Unsupported
-from oracles.registry import installed_frameworks, load_backend
+from oracles.registry import Backend, installed_frameworks, load_backend
 from specs.errors import CastigateError
+from specs.selection import case_named
 from tests.adapters.common import (
     assert_follows_its_buffer,
     assert_moves_any_layout,
@@ -218,7 +222,7 @@ def test_a_wrong_flag_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = Gcc("f16c")
     assert compared(right, wrong, "int16", "int8") == ("conforms", "")
     verdict, message = compared(right, wrong, "float32", "float64")
-    assert verdict == "differs", message
+    assert verdict == "violates", message
 
 
 @pytest.mark.parametrize("name", COMPILERS)
@@ -271,10 +275,47 @@ def test_what_a_processor_or_a_compiler_lacks(
             Gcc().road(onnx_case("float32", dtype))
 
 
-def test_they_claim_nothing_and_a_night_asks_them_by_name() -> None:
-    made("gcc")
-    assert load_backend("gcc").claimed == ()
+def test_a_night_asks_them_by_name() -> None:
     assert not COMPILERS.keys() & {*installed_frameworks()}
+
+
+def test_the_macro_of_annex_f_is_a_claim_and_so_is_the_manual_of_gcc(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin")
+    version = "__GNUC__ 9, __GNUC_MINOR__ 1, __GNUC_PATCHLEVEL__ 0"
+    pretend(tmp_path, "gcc", version, "nothing")
+    assert [*map(str, load_backend("gcc").claimed)] == [
+        "c-conversions:C11",
+        "c-conversions:C11-gcc",
+    ]
+    version = "__clang__ 1, __clang_major__ 9, __clang_minor__ 1, __clang_patchlevel__ 0"
+    for macros, claims in (
+        (version, ["c-conversions:C11"]),
+        (f"{version}, __STDC_IEC_559__ 1", ["c-conversions:C11", "c-conversions:C11-F"]),
+    ):
+        pretend(tmp_path, "clang", macros, "nothing")
+        assert [*map(str, load_backend("clang").claimed)] == claims
+        assert load_backend("clang:soft").claimed == ()
+
+
+@pytest.mark.parametrize("backend", ["gcc", "clang", "gcc:x87", "clang:avx512"])
+def test_they_convert_as_they_claim(backend: str) -> None:
+    judge = BackendJudge(Backend(backend, made(*backend.split(":"))), {}, Settings())
+    version = "C11-gcc" if backend.startswith("gcc") else "C11-F"
+    for pair in ("float64/float32", "int64/float32", "uint64/int8", "float32/bool"):
+        found = judge.judge(case_named(f"c-conversions:{version}/{pair}"))
+        assert found.verdict in ("conforms", "open"), found.message
+
+
+def test_a_wrong_conversion_breaks_a_claim(monkeypatch: pytest.MonkeyPatch) -> None:
+    oracle = made("gcc")
+    by_float = Loop("int64_t", "double", "(double)(float)x[i]")
+    monkeypatch.setattr(oracle, "loop", lambda case: by_float)
+    judge = BackendJudge(Backend("gcc", oracle), {}, Settings())
+    found = judge.judge(case_named("c-conversions:C11/int64/float64"))
+    assert found.verdict == "violates"
+    assert {problem.rule for problem in found.problems} == {"integer-to-float"}
 
 
 def test_bound_answers_lie_in_one_place() -> None:
