@@ -18,6 +18,7 @@ from specs.loader import Document, document_named
 from specs.model.document import (
     ABSENT,
     ELEMENTS,
+    NOT,
     RANKS,
     TILE_RANKS,
     ParameterEntry,
@@ -116,8 +117,8 @@ class Edition:
 
     def _pair_matches(self, source: Format, target: Format, word: str) -> bool:
         """Return whether a word of a `pair` condition holds."""
-        if word.startswith("not-"):
-            return not self._pair_matches(source, target, word.removeprefix("not-"))
+        if word.startswith(NOT):
+            return not self._pair_matches(source, target, word.removeprefix(NOT))
         match word:
             case "listed" | "unlisted":
                 return ((source.name, target.name) in self.listed) == (word == "listed")

@@ -62,6 +62,8 @@ OUTCOME_WORDS = (
     *CODE_WORDS, *ROUNDINGS, *NAN_SIGNS, *PLAIN_WORDS, *reductions(), *SHAPE_WORDS,
 )  # fmt: skip
 PAIR_WORDS = ("listed", "unlisted", "same", "different", "exact", "inexact", "rounds")
+NOT = "not-"
+"""Before a word of a `pair` condition: the pairs for which the word does not hold."""
 KIND_WORDS = ("float", "integer", "boolean", "complex", "text", "numeric", "any")
 RANKS = ("0", "1", "2", "3", "4", "5-or-more")
 ELEMENTS = ("none", "some", "more-than-int32-max")

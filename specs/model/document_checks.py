@@ -19,6 +19,7 @@ from specs.model.document import (
     FOLLOWED,
     HEX,
     KIND_WORDS,
+    NOT,
     PAIR_WORDS,
     RANKS,
     SECTIONS,
@@ -65,6 +66,10 @@ def document_errors(entry: DocumentEntry) -> Errors:
             if name in reserved:
                 message = f"`{name}` is a built-in word; give the group another name"
                 yield (section, name), message
+    for name in entry.pair_groups:
+        if name.startswith(NOT):
+            message = f"`{name}` would mean all pairs outside of a group; leave out `{NOT}`"
+            yield ("pair-groups", name), message
 
 
 def _unknown_version(entry: DocumentEntry, version: str) -> str:
@@ -234,7 +239,7 @@ def _condition_errors(
     known: dict[str, tuple[str, ...]] = {
         "from": types,
         "to": types,
-        "pair": (*pairs, *(f"not-{word}" for word in pairs)),
+        "pair": (*pairs, *(f"{NOT}{word}" for word in pairs)),
     }
     for name, parameter in entry.parameters.items():
         known[name] = (*parameter.values, ABSENT)

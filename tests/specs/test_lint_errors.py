@@ -116,6 +116,8 @@ OUTSIDE_RULES: dict[str, Mistake] = {
     "default": ("default: 1", "default: 2", "saturate:", "default `2` is not one of"),
     "kind as group": ("  source-types: [", "  float: [float32]\n  source-types: [", "float:",
         "a built-in word"),
+    "pair group": ("versions:\n  1:\n", "pair-groups: {not-some: {}}\n\nversions:\n  1:\n",
+        "pair-groups:", "`not-some` would mean all pairs outside of a group; leave out `not-`"),
     "add and remove": ("[to-float8]", "[to-float8]\n    remove: [to-float8]", "2:",
         "not inherited"),
     "YAML 1.1 word": ("default: 1", "default: !!bool yes", "saturate:", "ambiguous: YAML"),
