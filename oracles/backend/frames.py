@@ -26,6 +26,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from oracles.protocol import Bits
+from specs.json_source import JsonError, unique_members
 
 MAGIC = b"CST1"
 MAX_HEADER = 1 << 20
@@ -97,6 +98,8 @@ def _decode_header(encoded: bytearray) -> dict[str, Any]:
         header = _DECODER.decode(encoded.decode(*UTF8))
     except (ValueError, RecursionError):
         raise FrameError("a header is not JSON in UTF-8") from None
+    except JsonError as error:
+        raise FrameError(f"a header {error}") from None
     if not isinstance(header, dict):
         raise FrameError("a header is not a JSON object")
     return header
@@ -119,7 +122,7 @@ def _reject_constant(constant: str) -> NoReturn:
 
 _START = Struct("<4sIQ")
 _ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False, ensure_ascii=False)
-_DECODER = json.JSONDecoder(parse_constant=_reject_constant)
+_DECODER = json.JSONDecoder(object_pairs_hook=unique_members, parse_constant=_reject_constant)
 
 
 TEXT = "text"

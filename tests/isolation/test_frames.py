@@ -138,6 +138,12 @@ def test_a_malformed_header_is_a_frame_error(header: bytes) -> None:
         read_all(raw_frame(header, b"payload"))
 
 
+def test_a_key_twice_is_a_frame_error_at_any_depth() -> None:
+    for header in (b'{"b":1,"b":1}', b'{"a":[{"b":1,"b":2}]}'):
+        with pytest.raises(FrameError, match="a header has the key `b` twice"):
+            read_all(raw_frame(header))
+
+
 @pytest.mark.parametrize(
     ("header", "payload", "part"),
     [

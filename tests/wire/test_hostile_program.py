@@ -83,6 +83,7 @@ CRASHES = {
     "nan-json": INVALID + "a header is not JSON in UTF-8",
     "deep-json": INVALID + "a header is not JSON in UTF-8",
     "long-number": INVALID + "a header is not JSON in UTF-8",
+    "key-twice": INVALID + "a header has the key `number` twice",
     "a-list": INVALID + "a header is not a JSON object",
     "a-surrogate": NOT_AN_ANSWER
     + "(error.text: Input should be a valid string, unable to parse raw data as a unicode string)",

@@ -103,6 +103,7 @@ def deeds(question, elements):
         "nan-json": lambda: send(frame(b'{"answer":NaN}')),
         "deep-json": lambda: send(frame(b"[" * 500_000)),
         "long-number": lambda: send(frame(b'{"number":' + b"9" * 9999 + b"}")),
+        "key-twice": lambda: send(frame(b'{"answer":"values","number":%d,"number":1}' % number)),
         "a-list": lambda: send(frame(b"[]")),
         "a-surrogate": lambda: send(
             frame(b'{"answer":"error","number":%d,"text":"\xed\xa0\x80"}' % number)
