@@ -57,13 +57,15 @@ class Question(StrictModel):
         Raises CastigateError if its id names none, or lacks a version or a mode.
         """
         edition, *parts = self.case.split("/")
-        name, _, version = edition.partition(":")
+        name = edition.partition(":")[0]
         found: Case | Chain
         if is_chain(parts):
             found = chain_named(self.case)
         elif name in yardsticks() and len(parts) > 1:
-            known, _ = document_and_version(edition, takes_yardsticks=True)
-            [found] = cases_of_pair(known.name, version, *parts[:2]) or [case_named(self.case)]
+            known, named = document_and_version(edition, takes_yardsticks=True)
+            version = named or [*known.entry.versions][-1]
+            cases = cases_of_pair(known.name, version, *parts[:2]) or [case_named(self.case)]
+            found = next((case for case in cases if case.id == self.case), cases[0])
         else:
             found = case_of_any_shape(self.case)
         if found.id != self.case:

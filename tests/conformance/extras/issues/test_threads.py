@@ -64,6 +64,18 @@ def test_a_file_is_read(tmp_path: Path) -> None:
         ("onnx-cast:25/float32/int8", "onnx-cast:25/float32/int9", 7, "unknown case"),
         ("onnx-cast:25/float32/int8", "onnx-cast/float32/int8/bool", 7, "lacks its version"),
         ("onnx-cast:25/float32/int8", "plain-cast:open/float32/int4", 7, "unknown case"),
+        (
+            "onnx-cast:25/float32/int8",
+            "plain-cast/float32/int8",
+            7,
+            "lacks its version or a mode; write plain-cast:saturates/float32/int8",
+        ),
+        (
+            "onnx-cast:25/float32/int8",
+            "ieee-casts:2019/float32/int8",
+            7,
+            "lacks its version or a mode; write ieee-casts:2019/float32/int8/",
+        ),
         ("onnx-cast:25/float32/int8", "plain-cast:other/float32/int8", 7, "no version `other`"),
         ("{ort: 44}", "{}", 7, "at least 1"),
         ("    report: something\n", "", 3, "`report` is missing"),
