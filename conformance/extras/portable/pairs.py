@@ -279,11 +279,13 @@ def gaps_between(shown: Sequence[ValueRange], first: int, last: int) -> Iterator
 
 
 def portability_of(found: Agreement) -> str:
-    """Return ``SAFE`` if every asked input agrees, even if none was asked.
+    """Return ``ABSENT`` if no input was asked, and ``SAFE`` if every asked input agrees.
 
     Otherwise return ``IN_RANGE`` if there is a ``home_range``, which contains one and any zero,
     else ``NOT_SAFE``.
     """
+    if not found.asked:
+        return ABSENT
     if found.asked == found.agreeing:
         return SAFE
     return NOT_SAFE if home_range(found) is None else IN_RANGE

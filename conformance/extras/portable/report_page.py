@@ -38,7 +38,7 @@ SIGNS: Mapping[str, Mark] = {
     ABSENT: Mark(
         "–",
         "v-unsupported",
-        "only one of them offers it, or the run holds no answers of the other",
+        "only one of them offers it, or the run holds no answers of both to the same input",
     ),
 }
 """The sign of each portability of a pair of dtypes, the best first."""
@@ -206,5 +206,6 @@ class _Comparison:
             found = stored_agreement(self._held, Parties(source, target), [one, other])
             portability = portability_of(found)
             words = f"agree: {', '.join(agree_names(found)) or 'nowhere'}"
-            self._known[key] = portability, "" if portability == SAFE else words
+            others = {SAFE: "", ABSENT: "no input was asked of both"}
+            self._known[key] = portability, others.get(portability, words)
         return self._known[key]

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import conformance.extras.portable.survey as engine
 from conformance.extras.portable.pairs import (
+    ABSENT,
     IN_RANGE,
     NOT_SAFE,
     NOT_SAMPLED,
@@ -184,6 +185,14 @@ def test_any_nan_equals_any_nan() -> None:
     found = quick("float32", "float32", lambda bits: bits, quiets)
     assert found.asked == found.agreeing
     assert portability_of(found) == SAFE
+
+
+def test_no_asked_input_shows_nothing() -> None:
+    parties = Parties(FLOAT16, UINT8)
+    asked = survey(parties, np.array([], np.uint16), refines=False)
+    found = drive(asked, [lambda bits: bits.astype(np.uint8)] * 2)
+    assert found.asked == 0
+    assert portability_of(found) == ABSENT
 
 
 def test_an_answer_of_nan_differs_from_a_number() -> None:
