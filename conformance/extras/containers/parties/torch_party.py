@@ -77,12 +77,21 @@ class TorchParty(Party):
         return self._read(self._torch.load(io.BytesIO(content), weights_only=True))
 
     def _export(self, case: Case, bits: Bits) -> bytes:
+        """Serialize the tensor that torch exports; raise Unsupported if it exports no such dtype.
+
+        Old releases refuse a dtype by RuntimeError, which they raise for other reasons too. Then one
+        element decides: only if torch does not export that either, the dtype is unsupported.
+        """
         try:
             return exported(self._made(case, bits))
-        except (BufferError, RuntimeError) as error:
-            if "support" not in str(error):
-                raise
+        except BufferError as error:
             raise Unsupported(first_line(error)) from None
+        except RuntimeError:
+            try:
+                exported(self._made(case, bits.reshape(-1)[:1].copy()))
+            except RuntimeError as error:
+                raise Unsupported(first_line(error)) from None
+            raise
 
     def _import(self, case: Case, content: bytes) -> Tensor:
         exporter = DlpackExporter(content)

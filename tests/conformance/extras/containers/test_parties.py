@@ -5,12 +5,16 @@ from __future__ import annotations
 import importlib
 import subprocess
 import sys
+from typing import Any
 
+import numpy as np
 import pytest
 
 from conformance.extras.containers.findings import MOST_LINES, PartyFault, findings_of
 from conformance.extras.containers.parties.parties import PARTIES, TEXT
+from conformance.extras.containers.parties.party import container_case
 from conformance.extras.containers.ways import Way, storable, ways_of
+from oracles.protocol import Unsupported
 from oracles.registry import Backend
 
 END = "the end of a script"
@@ -107,3 +111,28 @@ def test_blocks_of_gguf_are_sixteen_elements_apart() -> None:
         ways, findings = survey(container, "gguf")
         assert findings == []
         assert identical(ways, "gguf", TEXT) == identical(ways, TEXT, "gguf") != set()
+
+
+@pytest.mark.parametrize(
+    ("error", "fewest", "is_unsupported"),
+    [
+        (BufferError, 1, True),
+        (RuntimeError, 1, True),
+        (RuntimeError, 2, False),
+    ],
+)
+def test_torch_lacks_a_dtype_in_dlpack_if_it_exports_not_one_element(
+    monkeypatch: pytest.MonkeyPatch, error: type[Exception], fewest: int, is_unsupported: bool
+) -> None:
+    torch = pytest.importorskip("torch")
+    module = importlib.import_module("conformance.extras.containers.parties.torch_party")
+
+    def export(made: Any, **_: Any) -> Any:
+        if made.numel() >= fewest:
+            raise error("no words that say why; unsupported")
+        return torch.utils.dlpack.to_dlpack(made)
+
+    bits = np.array([1, 2, 3], np.uint8)
+    monkeypatch.setattr(torch.Tensor, "__dlpack__", export)
+    with pytest.raises(Unsupported if is_unsupported else error, match="no words"):
+        module.TorchParty().write_container(container_case("dlpack", "int8"), bits)
