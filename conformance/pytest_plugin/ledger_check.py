@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from conformance.pytest_plugin.judging import JudgedBackend, documents_asked_for
-from reports.case_patterns import can_be_listed, is_chain_check
+from reports.case_patterns import can_be_listed, document_of, is_chain_check
 from reports.judgement import Judgement
 from reports.known_failures import KnownFailure, failures
 from reports.ledger.ledger_file import (
@@ -28,6 +28,7 @@ from reports.ledger.listing import (
 )
 from specs.cases import JOINT, Case
 from specs.errors import CastigateError
+from specs.loader import own_documents
 from specs.selection import house_rules_for
 
 LEDGER = "castigate-ledger"
@@ -35,7 +36,6 @@ LEDGER = "castigate-ledger"
 LEDGERS = pytest.StashKey["Ledgers"]()
 INPUT_OPTIONS = ("--tier", "--seed", "--max-examples")
 SELECTING_OPTIONS = {
-    "document": "--document",
     "keyword": "-k",
     "markexpr": "-m",
     "deselect": "--deselect",
@@ -61,7 +61,10 @@ class Ledgers:
         self.names = [f"{backend}{kind}" for backend in backends for kind in kinds]
         self.updating = bool(config.getoption("--update-ledger"))
         self.input_options = InputOptions(*map(config.getoption, INPUT_OPTIONS))
-        self.documents = {word.partition(":")[0] for word in documents_asked_for(config)}
+        self._editions = frozenset(documents_asked_for(config))
+        self.documents = {word.partition(":")[0] for word in self._editions}
+        self.is_partial = bool(config.getoption("--document"))
+        """Whether the run judges only documents that are named, so that others keep entries."""
         self.only_required = config.getoption("--level") == "required"
         self.exactly = config.getoption("--ledger") == "exact"
         self.ledgers: dict[str, Ledger] = {}
@@ -85,9 +88,15 @@ class Ledgers:
     def _require_whole_run(self, config: pytest.Config) -> None:
         """Raise CastigateError unless --update-ledger may rewrite all ledgers.
 
-        It may not if options leave cases out or differ from a ledger's, or a backend can have no
-        ledger. Chains are asked wherever a ledger lists any, as they would seem mended otherwise.
+        It may not if options leave out cases of the documents or differ from a ledger's, or a
+        backend can have no ledger. With --document, it may only change ledgers that exist. Without,
+        chains are asked wherever a ledger lists any, as they would seem mended otherwise.
         """
+        if own := own_documents(self._editions):
+            raise CastigateError(
+                f"no ledger lists cases of a document of your own; leave out {min(own)} or "
+                "--update-ledger"
+            )
         selecting = [
             option for name, option in SELECTING_OPTIONS.items() if config.getoption(name, None)
         ]
@@ -103,8 +112,13 @@ class Ledgers:
                     "has one, with or without a variant"
                 )
             ledger = self.ledgers.get(name)
+            if ledger is None and self.is_partial:
+                raise CastigateError(
+                    f"{name} has no ledger in which --update-ledger could change the entries of a "
+                    "document; leave out --document"
+                )
             if ledger is not None and any(map(is_chain_check, ledger.listings)):
-                config.option.chains = True
+                config.option.chains |= not self.is_partial
             if ledger is not None and ledger.options != self.input_options:
                 raise CastigateError(
                     f"the ledger of {name} was written with {ledger.options}; use these options "
@@ -118,16 +132,34 @@ class Ledgers:
             return None
         return ledger.applied_to(version, self.input_options, exactly=self.exactly)
 
+    def asks(self, name: str) -> bool:
+        """Return whether --update-ledger needs a case or a check of this name to be judged.
+
+        With --document, it needs the cases of the documents or versions named, and no checks.
+        """
+        edition = name.partition("/")[0]
+        return not self.is_partial or bool({edition, document_of(name)} & self._editions)
+
+    def rewrites(self, backend: JudgedBackend, name: str, case: Case) -> bool:
+        """Return whether --update-ledger rewrites the entries of an item, or else keeps them.
+
+        With --document it keeps those of checks, which concern other documents too, and of cases
+        that the backend does not claim, which fail only because --document names them.
+        """
+        if not self.updating or not self.is_partial:
+            return self.updating
+        return name == case.id and backend.claims(case)
+
     def compare(
         self, backend: JudgedBackend, name: str, case: Case, found: list[KnownFailure], verdict: str
     ) -> LedgerComparison | None:
         """Compare the failures ``found`` of an item with the ledger; None if neither has any.
 
-        ``name`` is that of the item, a case or check. With --update-ledger every failure counts as
-        known. With --level=required, deviations are left out. An item of a document that only
+        ``name`` is that of the item, a case or check. A failure that --update-ledger lists counts
+        as known. With --level=required, deviations are left out. An item of a document that only
         --document counts as claimed is not compared unless it is listed.
         """
-        if self.updating:
+        if self.rewrites(backend, name, case):
             return LedgerComparison("known", "goes into the ledger") if found else None
         applied = self.applied(ledger_of(backend.name, name), backend.version)
         listed = applied.at(name, found) if applied is not None else []
@@ -147,7 +179,8 @@ def compared_with_ledger(
     """Compare an item's failures with its ledger, and record the result in its ``user_properties``.
 
     Returns None, and records nothing, if the item has no ledger in use, cannot be listed, or has
-    nothing to compare. With --update-ledger the last is recorded.
+    nothing to compare. With --update-ledger the last is recorded. The record has no failures, but
+    None, where the ledger's entries of the item are kept.
     """
     ledgers = item.config.stash[LEDGERS]
     ledger = ledger_of(backend.name, item.name)
@@ -155,13 +188,14 @@ def compared_with_ledger(
     if ledger not in known or not can_be_listed(item.name):
         return None
     found = list(failures(case, judgement))
+    is_kept = not ledgers.rewrites(backend, item.name, case)
     compared = ledgers.compare(backend, item.name, case, found, judgement.verdict)
     if compared is None and not ledgers.updating:
         return None
     record: dict[str, Any] = {
         "ledger": ledger,
         "item": item.name,
-        "failures": [*map(str, found)],
+        "failures": None if is_kept else [*map(str, found)],
         "compared": asdict(compared) if compared is not None else None,
     }
     item.user_properties.append((LEDGER, record))

@@ -16,6 +16,7 @@ from reports.ledger.ledger_file import parts_of, path_of
 from reports.ledger.listing import Ledger
 from reports.ledger.news import BackendNews
 from reports.ledger.update import update_ledger, write_ledger
+from reports.ledger.version_spans import public_version
 from specs.errors import CastigateError
 
 
@@ -39,7 +40,12 @@ class LedgerUpdate:
         self.updates = ledgers.updating and not is_worker(config)
         self.news: dict[str, BackendNews] = {}
         self.found: dict[str, dict[str, list[KnownFailure]]] = {name: {} for name in ledgers.names}
+        """By ledger, how each item fails whose entries are to be rewritten."""
+        self.kept: dict[str, set[str]] = {name: set() for name in ledgers.names}
+        """By ledger, the judged items whose entries are kept."""
         self.messages: list[str] = []
+        if self.updates and not self.is_controller:
+            self._require_listed_versions()
 
     def pytest_report_header(self) -> list[str]:
         """Return lines about all ledgers, used or not; none in a controller, without versions."""
@@ -75,6 +81,9 @@ class LedgerUpdate:
                 ledger, compared = record["ledger"], comparison_of(record)
                 if compared is not None:
                     self._news_of(ledger).add(record["item"], compared)
+                if record["failures"] is None:
+                    self.kept[ledger].add(record["item"])
+                    continue
                 found = [parse_failure(text) for text in record["failures"]]
                 self.found[ledger][record["item"]] = found
 
@@ -90,7 +99,7 @@ class LedgerUpdate:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """With --update-ledger, rewrite the ledgers if every case was judged.
+        """With --update-ledger, rewrite the ledgers if every case that is asked was judged.
 
         If one was not, or a ledger cannot be written, the session ends with a usage error and a
         message.
@@ -98,17 +107,39 @@ class LedgerUpdate:
         if not self.updates:
             return
         try:
+            self._require_listed_versions()
             self._require_all_cases()
             self.messages += [self._update(name) for name in self.found]
         except CastigateError as error:
             self.messages.append(f"castigate: {error}")
             session.exitstatus = pytest.ExitCode.USAGE_ERROR
 
+    def _require_listed_versions(self) -> None:
+        """Raise CastigateError if --document names a part of a version that a ledger lacks.
+
+        Of the other documents nothing would be known in this version.
+        """
+        for name, ledger in self.ledgers.ledgers.items():
+            own = public_version(self._version_of(name))
+            if self.ledgers.is_partial and own not in ledger.versions:
+                raise CastigateError(
+                    f"the ledger of {name} was made with {', '.join(ledger.versions)}, not with "
+                    f"{own}; leave out --document, so that all cases are judged with {own}"
+                )
+
     def _require_all_cases(self) -> None:
-        """Raise CastigateError if a case of any backend was not judged."""
+        """Raise CastigateError if a case that any backend is asked was not judged.
+
+        Raises it also if a backend claims none of the documents that --document names.
+        """
         for name, found in self.found.items():
-            cases = all_ids(parts_of(name)[1])
-            missing = sum(case not in found for case in cases)
+            if self.ledgers.is_partial and self.kept[name] and not found:
+                raise CastigateError(
+                    f"{name} claims none of the documents, and its ledger lists only documents "
+                    "that it claims; the ledger is unchanged; name another with --document"
+                )
+            cases = [*filter(self.ledgers.asks, all_ids(parts_of(name)[1]))]
+            missing = sum(case not in found and case not in self.kept[name] for case in cases)
             if missing:
                 raise CastigateError(
                     f"--update-ledger needs a whole run, and {missing} of {len(cases)} cases of "
@@ -123,7 +154,8 @@ class LedgerUpdate:
         before = self.ledgers.ledgers.get(name)
         findings = self.summary.findings.get(parts_of(name)[0], ())
         options = self.ledgers.input_options
-        ledger = update_ledger(before, name, version, options, failing, findings)
+        judged = self.found[name] if self.ledgers.is_partial else None
+        ledger = update_ledger(before, name, version, options, failing, findings, judged)
         assert path is not None
         if not ledger.listings:
             path.unlink(missing_ok=True)

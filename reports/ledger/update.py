@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from io import StringIO
 from itertools import groupby
@@ -37,11 +37,13 @@ def update_ledger(
     options: InputOptions,
     found: Mapping[str, Sequence[KnownFailure]],
     findings: Sequence[Finding],
+    judged: Container[str] | None = None,
 ) -> Ledger:
     """Return the ledger after a run on one version; what is listed for other versions is kept.
 
     ``found`` has the failures of each case; a case that it lacks does not fail. ``findings``
-    explain them. ``before`` is None for a new ledger.
+    explain them. ``before`` is None for a new ledger. If the run ``judged`` only some cases, the
+    listings of the others are kept, with their findings; it must be a version of ``before`` then.
     """
     old = before if before is not None else Ledger(backend)
     own = public_version(version)
@@ -51,14 +53,19 @@ def update_ledger(
         for case in finding.cases:
             names[case] = tuple(sorted({*names.get(case, ()), finding.name}))
     listings: dict[str, list[Listing]] = {}
+    kept: dict[str, KnownFinding] = {}
     for case in {**old.listings, **found}:
+        if judged is not None and case not in judged:
+            listings[case] = old.listings[case]
+            kept |= {name: old.findings[name] for each in listings[case] for name in each.findings}
+            continue
         ways = {each: _way(old.at(case, each)) for each in old.versions}
         listed = old.at(case, old.nearest(own))
         failed = tuple(_as_listed(each, listed) for each in found.get(case, ()))
         ways[own] = CaseFailure(failed, names.get(case, (UNEXPLAINED,)))
         if updated := list(_joined([(each, ways[each]) for each in versions], own)):
             listings[case] = updated
-    known = {**old.findings, **{each.name: _known(each, old) for each in findings}}
+    known = {**old.findings, **{each.name: _known(each, old) for each in findings}, **kept}
     return Ledger(backend, options, known, listings, versions)
 
 

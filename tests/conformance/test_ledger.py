@@ -9,7 +9,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import permutations
 from pathlib import Path
 
 import pytest
@@ -235,7 +237,6 @@ def test_the_level_applies_to_listed_breaches_too(listed: Bench) -> None:
 
 PARTIAL = [
     (["-k", "float16"], "leave out -k"),
-    (["--document=small"], "leave out --document"),
     (["--deselect=conformance/pytest_plugin/items.py"], "leave out --deselect"),
     (["--collect-only"], "leave out --collect-only"),
     (["-m", "slow"], "leave out -m"),
@@ -246,7 +247,7 @@ PARTIAL = [
 ]
 
 
-@pytest.mark.ci_runs_one_of(9)
+@pytest.mark.ci_runs_one_of(8)
 @pytest.mark.parametrize(("arguments", "message"), PARTIAL)
 def test_a_partial_run_updates_nothing(listed: Bench, arguments: list[str], message: str) -> None:
     before = listed.ledger.read_bytes()
@@ -254,6 +255,49 @@ def test_a_partial_run_updates_nothing(listed: Bench, arguments: list[str], mess
     assert (code, message in output) == (USAGE, True), output
     assert len([line for line in output.splitlines() if "--update-ledger" in line]) == 1
     assert listed.ledger.read_bytes() == before
+
+
+def test_an_update_of_one_version_keeps_the_entries_of_the_other_and_of_checks(
+    listed: Bench,
+) -> None:
+    before = listed.text.splitlines()
+    code, output = listed.suite("five saturated", UPDATE, "--document=small:1")
+    assert code == PASSED, output
+    assert f"{listed.ledger}: " in output
+    gone, new = (
+        {*one} - {*other} for one, other in permutations((before, listed.text.splitlines()))
+    )
+    assert [line for line in gone if "small:{1,2}/float16/int8" in line and "violates 4" in line]
+    assert [line for line in new if "small:1/float16/int8" in line and "violates 5" in line]
+    assert [line for line in new if "small:2/float16/int8" in line and "violates 4" in line]
+    # What was wrong before is found again, and then the file is the same again.
+    assert listed.suite("four saturated", UPDATE, "--document=small:1")[0] == PASSED
+    assert listed.text.splitlines() == before
+
+
+PARTLY_IMPOSSIBLE: dict[str, tuple[Callable[[Bench], object], str, str]] = {
+    "another version": (
+        lambda bench: None,
+        "1.1",
+        "made with 1.0, not with 1.1; leave out --docum",
+    ),
+    "no ledger": (lambda bench: bench.ledger.unlink(), "1.0", "has no ledger in which"),
+}
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("reason", PARTLY_IMPOSSIBLE)
+def test_an_update_of_one_document_needs_a_ledger_of_this_version(
+    listed: Bench, reason: str
+) -> None:
+    prepare, version, message = PARTLY_IMPOSSIBLE[reason]
+    prepare(listed)
+    code, output = listed.suite("single", UPDATE, "--document=small", version=version)
+    assert (code, message in output) == (USAGE, True), output
+    assert (
+        len([line for line in output.splitlines() if "--update-ledger" in line or "1.1" in line])
+        == 1
+    )
 
 
 @pytest.mark.nightly
