@@ -73,6 +73,10 @@ from onnx.reference import ReferenceEvaluator
 
 CHECK = "onnx.checker.check_model(model, full_check=True)\n"
 RUN = '(y,) = ReferenceEvaluator(model).run(None, {{"x": {x}}})\n'
+CHECK_RESULT = """\
+if not isinstance(y, np.ndarray):
+    raise TypeError(f"asked for a tensor, got a {{type(y).__name__}}")
+"""
 
 
 def evaluator_run(
@@ -333,7 +337,7 @@ class Onnx:
             + f"{bits_statement(case.source, bits)}\n"
             + self._carriers.statement(case, None)
             + CHECK
-            + evaluator_run(self._models, case, bits)
+            + evaluator_run(self._models, case, bits, run=RUN + CHECK_RESULT)
         )
 
     def reproduce_chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> str:

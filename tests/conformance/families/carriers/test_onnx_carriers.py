@@ -137,6 +137,17 @@ class TestAnswers:
             oracle_of(road).carry(carrier("teleport"), bits_of("float32", [0]))
 
 
+def test_a_script_of_a_result_that_is_no_tensor_ends_as_the_adapter_does(tmp_path: Path) -> None:
+    """ONNX's evaluator returns the list in which it wraps an optional value."""
+    oracle, case, bits = oracle_of("onnx"), carrier("optional"), bits_of("float32", [ONE])
+    with pytest.raises(TypeError) as raised:
+        oracle.carry(case, bits)
+    script = tmp_path / "script.py"
+    script.write_text(oracle.reproduce_carry(case, bits))
+    run = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
+    assert run.stderr.splitlines()[-1] == f"TypeError: {raised.value}"
+
+
 def test_levels_of_optimization_differ_where_an_operator_is_removed() -> None:
     """Without optimization a Mul of float16 runs in float32, and both of its casts go."""
     case, bits = carrier("through-float16-multiply-by-one"), bits_of("float32", [ONE + 1])
