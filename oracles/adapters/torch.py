@@ -18,6 +18,7 @@ import numpy as np
 
 from oracles.adapters.carriers import Carrying
 from oracles.adapters.refusals import load
+from oracles.adapters.script_text import UNEVEN
 from oracles.adapters.scripted import Chained, Function, ScriptedOperation, Statements, call_steps
 from oracles.adapters.torch_calls import SYNTAX, TorchCalls
 from oracles.adapters.torch_carriers import CARRIERS, FEW_COMPILED, OF_CPU
@@ -424,6 +425,22 @@ class Torch(Carrying, Chained):
         padded = np.resize(bits, bits.size + bits.size % 2) if dtype in PAIRED else bits
         back = self._tensors.bits(dtype, self.tensor(dtype, padded).clone())
         return back[: bits.size].reshape(bits.shape) if dtype in PAIRED else back
+
+    def reproduce(self, case: Case, bits: Bits) -> str:
+        """Return a self-contained script that casts; raise Unsupported as ``require`` does."""
+        return super().reproduce(case, self._as_compiled(bits))
+
+    def reproduce_carry(self, case: Case, bits: Bits) -> str:
+        """Return a self-contained script that carries; raise Unsupported as ``carry`` does."""
+        return super().reproduce_carry(case, self._as_compiled(bits))
+
+    def _as_compiled(self, bits: Bits) -> Bits:
+        """Return ``bits``, or a row that repeats their only element where scripts compile.
+
+        A script does not mark lengths as ``_mark`` does. So torch would compile another kernel for
+        one element, whose answer may differ.
+        """
+        return np.resize(bits, UNEVEN) if self.compiles_shapes and bits.shape == (1,) else bits
 
     def reproduce_bitcast(self, case: Case, bits: Bits) -> str:
         """Return a self-contained script that views a tensor as another dtype.

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import importlib
+import subprocess
+import sys
 import threading
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -118,6 +121,18 @@ def test_a_result_of_another_dtype_is_no_answer() -> None:
     promoted = Case(DOCUMENT, "2.13", "int64", "int64", (("carrier", "multiply-by-python-one"),))
     with pytest.raises(TypeError, match=r"the result has dtype torch\.float32"):
         make("torch").carry(promoted, bits_of("int64", [1]))
+
+
+@pytest.mark.nightly
+def test_the_script_of_one_compiled_element_prints_the_answer_of_the_run(tmp_path: Path) -> None:
+    """Alone it would be compiled for one element: 0x7FC0, not 0xFFFF, of a NaN that is padded."""
+    oracle, case = make("torch", "compile"), carrier("bfloat16", "bfloat16", "pad")
+    bits = bits_of("bfloat16", [0x7F81])
+    [answer] = patterns_of(oracle.carry(case, bits))
+    script = tmp_path / "script.py"
+    script.write_text(oracle.reproduce_carry(case, bits))
+    run = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
+    assert {*run.stdout.splitlines()} == {f"0x7f81 -> {answer:#x}"}
 
 
 def test_a_functionalized_store_is_no_mutation() -> None:
