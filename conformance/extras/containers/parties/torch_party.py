@@ -79,8 +79,8 @@ class TorchParty(Party):
     def _export(self, case: Case, bits: Bits) -> bytes:
         """Serialize the tensor that torch exports; raise Unsupported if it exports no such dtype.
 
-        Old releases refuse a dtype by RuntimeError, which they raise for other reasons too. Then one
-        element decides: only if torch does not export that either, the dtype is unsupported.
+        Old releases raise RuntimeError for a dtype, and for other reasons too. So one element
+        decides: only if torch does not export that either, the dtype is unsupported.
         """
         try:
             return exported(self._made(case, bits))
