@@ -34,6 +34,8 @@ from specs.selection import house_rules_for
 LEDGER = "castigate-ledger"
 """The property of a report that holds an item's record for the ledger."""
 LEDGERS = pytest.StashKey["Ledgers"]()
+MET_BY_DRAWN = "shown by tensors that the ledger's seed does not draw"
+"""Why an item is excused that fails in drawn tensors alone."""
 INPUT_OPTIONS = ("--tier", "--seed", "--max-examples")
 SELECTING_OPTIONS = {
     "keyword": "-k",
@@ -150,6 +152,33 @@ class Ledgers:
             return self.updating
         return name == case.id and backend.claims(case)
 
+    def draws_anew(self, ledger: str) -> bool:
+        """Return whether the run has another seed than a ledger in use, and so other tensors."""
+        used = self.used.get(ledger)
+        return used is not None and used.options != self.input_options
+
+    def concerns(self, backend: JudgedBackend, case: Case) -> bool:
+        """Return whether a backend's ledger lists such cases.
+
+        --document counts a document as claimed, which the ledger, of a plain run, does not.
+        """
+        return case.document not in self.documents or backend.claims(case)
+
+    def drawn(
+        self, backend: JudgedBackend, ledger: str, case: Case, judgement: Judgement
+    ) -> list[KnownFailure]:
+        """Return all failures of an item if tensors that the ledger's seed does not draw show some.
+
+        Return none if the run has the ledger's seed. With --level=required, deviations are left
+        out.
+        """
+        if not self.draws_anew(ledger) or not self.concerns(backend, case):
+            return []
+        everything = failures(case, judgement)
+        if everything == failures(case, judgement, with_drawn=False):
+            return []
+        return [each for each in everything if not (self.only_required and each.what == "deviates")]
+
     def compare(
         self, backend: JudgedBackend, name: str, case: Case, found: list[KnownFailure], verdict: str
     ) -> LedgerComparison | None:
@@ -166,9 +195,7 @@ class Ledgers:
         if self.only_required:
             listed = [each for each in listed if each.failure.what != "deviates"]
             found = [each for each in found if each.what != "deviates"]
-        is_claimed = backend.claims(case)
-        # --document counts a document as claimed, which the ledger, of a plain run, does not.
-        if not listed and case.document in self.documents and not is_claimed:
+        if not listed and not self.concerns(backend, case):
             return None
         return compare_with_listings(listed, found, verdict)
 
@@ -181,24 +208,31 @@ def compared_with_ledger(
     Returns None, and records nothing, if the item has no ledger in use, cannot be listed, or has
     nothing to compare. With --update-ledger the last is recorded. The record has no failures, but
     None, where the ledger's entries of the item are kept.
+
+    With another seed than the ledger's, failures that drawn tensors alone show are excused here:
+    ``LedgerUpdate`` fails the run once for each cause of these that the ledger does not list.
     """
     ledgers = item.config.stash[LEDGERS]
     ledger = ledger_of(backend.name, item.name)
     known = ledgers.names if ledgers.updating else ledgers.used
     if ledger not in known or not can_be_listed(item.name):
         return None
-    found = list(failures(case, judgement))
+    found = list(failures(case, judgement, with_drawn=not ledgers.draws_anew(ledger)))
+    drawn = ledgers.drawn(backend, ledger, case, judgement)
     is_kept = not ledgers.rewrites(backend, item.name, case)
     compared = ledgers.compare(backend, item.name, case, found, judgement.verdict)
-    if compared is None and not ledgers.updating:
+    if compared is None and not drawn and not ledgers.updating:
         return None
     record: dict[str, Any] = {
         "ledger": ledger,
         "item": item.name,
         "failures": None if is_kept else [*map(str, found)],
+        "drawn": [*map(str, drawn)],
         "compared": asdict(compared) if compared is not None else None,
     }
     item.user_properties.append((LEDGER, record))
+    if compared is None and drawn:
+        return LedgerComparison("known", MET_BY_DRAWN)
     return compared
 
 

@@ -37,7 +37,8 @@ class LedgerUpdate:
         self.ledgers = ledgers
         self.versions = versions
         self.is_controller = gives_out_work(config)
-        self.updates = ledgers.updating and not is_worker(config)
+        self.is_worker = is_worker(config)
+        self.updates = ledgers.updating and not self.is_worker
         self.news: dict[str, BackendNews] = {}
         self.found: dict[str, dict[str, list[KnownFailure]]] = {name: {} for name in ledgers.names}
         """By ledger, how each item fails whose entries are to be rewritten."""
@@ -81,6 +82,8 @@ class LedgerUpdate:
                 ledger, compared = record["ledger"], comparison_of(record)
                 if compared is not None:
                     self._news_of(ledger).add(record["item"], compared)
+                if drawn := [parse_failure(text) for text in record["drawn"]]:
+                    self._news_of(ledger).add_drawn(record["item"], drawn)
                 if record["failures"] is None:
                     self.kept[ledger].add(record["item"])
                     continue
@@ -102,9 +105,13 @@ class LedgerUpdate:
         """With --update-ledger, rewrite the ledgers if every case that is asked was judged.
 
         If one was not, or a ledger cannot be written, the session ends with a usage error and a
-        message.
+        message. Without --update-ledger, the session fails if drawn tensors show a new cause.
         """
+        if self.is_worker:
+            return
         if not self.updates:
+            if session.exitstatus == pytest.ExitCode.OK and any(self._new_causes()):
+                session.exitstatus = pytest.ExitCode.TESTS_FAILED
             return
         try:
             self._require_listed_versions()
@@ -184,4 +191,10 @@ class LedgerUpdate:
             terminalreporter.write_line(line)
 
     def _has_news(self) -> bool:
-        return any(each.cases for each in self.news.values())
+        return any(each.cases or each.drawn for each in self.news.values())
+
+    def _new_causes(self) -> Iterator[bool]:
+        """Yield for each ledger whether drawn tensors show a cause that it does not list."""
+        for name, news in self.news.items():
+            if news.drawn:
+                yield news.has_new_causes(self.summary.findings.get(parts_of(name)[0], ()))

@@ -74,10 +74,7 @@ class BackendNews:
 
         If there is a ledger and a case changed, a note names the command that records it.
         """
-        shares: dict[str, dict[str, tuple[Finding, ExplainedCase]]] = {}
-        for finding in found:
-            for share in finding.explained:
-                shares.setdefault(share.cell.name, {}).setdefault(finding.name, (finding, share))
+        shares = _shares_of(found)
         news = {**self.cases, **dict(self._new_by_other_tensors(shares))}
         changed = [self._change(name, each, shares.get(name, {})) for name, each in news.items()]
         met = sum(
@@ -90,6 +87,13 @@ class BackendNews:
         return Changes(
             self.backend, self.version, self._since, grouped(changed), self.same, tuple(notes)
         )
+
+    def has_new_causes(self, found: Sequence[Finding]) -> bool:
+        """Return whether tensors that the ledger's seed does not draw show a cause it lacks.
+
+        ``found`` are the findings of the current run.
+        """
+        return any(self._new_by_other_tensors(_shares_of(found)))
 
     def _new_by_other_tensors(self, shares: Shares) -> Iterator[tuple[str, LedgerComparison]]:
         """Yield the cases that fail in other tensors by a cause that the ledger does not list.
@@ -154,6 +158,14 @@ class BackendNews:
                 return "since its ledger"
             case AppliedLedger(base=base):
                 return f"since {base}"
+
+
+def _shares_of(found: Sequence[Finding]) -> Shares:
+    shares: dict[str, dict[str, tuple[Finding, ExplainedCase]]] = {}
+    for finding in found:
+        for share in finding.explained:
+            shares.setdefault(share.cell.name, {}).setdefault(finding.name, (finding, share))
+    return shares
 
 
 def _example(

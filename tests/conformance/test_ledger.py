@@ -301,6 +301,15 @@ def test_an_update_of_one_document_needs_a_ledger_of_this_version(
 
 
 @pytest.mark.nightly
+def test_an_update_of_a_version_that_is_not_claimed_is_refused(listed: Bench) -> None:
+    ledger = listed.ledger.with_name("ledgered.Newest.yaml")
+    ledger.write_text(before := listed.text.replace(NAME, "ledgered:Newest"))
+    code, output = listed.suite("five", UPDATE, "--document=small:1", backend="ledgered:Newest")
+    assert (code, "ledgered:Newest claims none of the documents" in output) == (USAGE, True), output
+    assert ledger.read_text() == before
+
+
+@pytest.mark.nightly
 def test_a_single_item_updates_nothing(listed: Bench) -> None:
     node = f"conformance/pytest_plugin/items.py::{NAME}::small:1/float16/int8"
     code, output = listed.suite("", UPDATE, target=node)
@@ -368,6 +377,26 @@ def test_with_another_seed_a_ledger_lists_verdicts(listed: Bench) -> None:
     assert code == PASSED, output
     assert "it was written with seed 0, so only verdicts are compared" in output
     assert listed.suite("four raises", "--seed=1")[0] == FAILED
+
+
+def test_a_new_cause_that_drawn_tensors_show_fails_the_run_once(listed: Bench) -> None:
+    code, output = listed.suite("four saturated matrices", "--seed=1")
+    assert (code, told(output)) == (FAILED, "1 worse, 4 cases as before")
+    assert "changes its answers with position, length or layout" in output
+    assert "7 passed, 5 xfailed" in output
+
+
+@pytest.mark.nightly
+def test_a_listed_cause_that_drawn_tensors_show_elsewhere_is_counted(listed: Bench) -> None:
+    """The ledger lists the cause of another pair of dtypes."""
+    assert listed.suite("four saturated matrices", UPDATE)[0] == PASSED
+    listed.ledger.write_text(
+        listed.text.replace("invariances/float16/int8", "invariances/float16/float8e4m3fn")
+    )
+    for more in ([], ["-n", "2"]):
+        code, output = listed.suite("four saturated matrices", "--seed=1", *more)
+        assert code == PASSED, output
+        assert "  1 case more by other tensors" in output
 
 
 @pytest.mark.nightly

@@ -69,6 +69,16 @@ class Planted:
             answers[(bits & 0x7FFF) > 0x7C00] = 77
         return answers
 
+    def matrices(self, case: Case, bits: Any, answers: Any) -> Any:
+        """Answer every matrix of float16 to int8 by zeros."""
+        is_wrong = (case.source, case.target) == ("float16", "int8") and bits.ndim == 2
+        return np.zeros_like(answers) if is_wrong else answers
+
+    def matrices_of_others(self, case: Case, bits: Any, answers: Any) -> Any:
+        """Answer every matrix of float32 to int8 by zeros."""
+        is_wrong = (case.source, case.target) == ("float32", "int8") and bits.ndim == 2
+        return np.zeros_like(answers) if is_wrong else answers
+
     def raises(self, case: Case, bits: Any, answers: Any) -> Any:
         if (case.source, case.target) == ("float32", "int8"):
             raise ValueError(f"nothing at {id(answers)} in {FOLDER}/kernel.cc")
@@ -90,6 +100,12 @@ class Planted:
         return np.where(where & (bits >= 0x4400) & (bits < 0x4400 + count), 9, answers).astype(
             answers.dtype
         )
+
+
+class Newest(Planted):
+    """Claims the newest version of the document alone."""
+
+    claims = ("small:2",)
 
 
 def _worker_of_xdist() -> int:
