@@ -118,12 +118,12 @@ class Builtin:
 
     @property
     def open_roads(self) -> Mapping[str, str]:
-        """By the form of a variant whose words a user brings, what it is."""
+        """The variants with a part that the user fills in: what each is, by its form."""
         return dict(getattr(importlib.import_module(self.module), "OPEN_ROADS", {}))
 
     @property
     def requirements(self) -> tuple[str, ...]:
-        """What pip must be given to install its package; nothing if it is on no package index."""
+        """The requirements by which pip installs its package; none if no package index has it."""
         if self.extra:
             return (f"castigate[{self.extra}]",)
         if not self.has_folder:
@@ -132,7 +132,7 @@ class Builtin:
 
 
 def requirements_in(folder: Path) -> tuple[str, ...]:
-    """Return what an adapter's folder says that pip must be given."""
+    """Return the requirements of pip in the ``requirements.txt`` of an adapter's folder."""
     lines = (folder / "requirements.txt").read_text(encoding="utf-8").splitlines()
     return tuple(line for line in lines if line and not line.startswith("#"))
 
@@ -295,7 +295,7 @@ def load_oracle(name: str) -> Oracle:
 
 
 def _what_is_missing(oracle: object) -> str:
-    """Say which of the members of every oracle a class has not."""
+    """Name the required members that an oracle lacks, and the lines to add."""
     needs = {
         "name": "name = 'mystack'",
         "version": "version = '1.0'",
@@ -362,7 +362,7 @@ def _instantiate(name: str) -> Any:
 
 
 def _hint(name: str) -> str:
-    """Return what a wrong name of a backend may mean, and how to go on."""
+    """Return a correction of a wrong name of a backend, to stand at the end of an error."""
     path = Path(name)
     if name.endswith(".py") and path.is_file():
         classes = _adapters_in(path)

@@ -59,7 +59,7 @@ class Document:
 
     @property
     def digest(self) -> str:
-        """The sha256 of the YAML file; with house rules, of that and of theirs."""
+        """The sha256 of the YAML file; with house rules, of the digests of both files."""
         text = self.content
         own = _digest(self.source.path) if text is None else sha256(text.encode()).hexdigest()
         return own if self.house is None else sha256((own + self.house.digest).encode()).hexdigest()

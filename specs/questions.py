@@ -94,7 +94,7 @@ def worked_case(case: Case, code: int) -> Case:
 
 
 def documents_always_asked() -> list[str]:
-    """Return the documents of which a question is that names none."""
+    """Return the documents that answer a question in which no document is named."""
     return [name for name, each in documents().items() if each.entry.asked == "always"]
 
 

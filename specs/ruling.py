@@ -187,7 +187,7 @@ def _cells(
 
 
 def _place(document: Document, case: Case, branch: Branch) -> Location:
-    """Return the place in its rule of the outcome that a branch has."""
+    """Return the location, in its rule, of the outcome that gave a branch."""
     version, rule = edition(document, case.version), document.entry.rules[branch.rule]
     cells = _cells(version, rule, case)
     return next(place for place, input_class, _ in cells if input_class == branch.input_class)

@@ -28,7 +28,7 @@ ML_DTYPES = names_in("ml")
 
 
 class TensorDtype(Protocol):
-    """A dtype of torch, of which its type may not be imported."""
+    """The members of ``torch.dtype`` that are used here, so that torch need not be imported."""
 
     @property
     def itemsize(self) -> int:
@@ -152,7 +152,7 @@ def _masked(form: Format, bits: Bits) -> Bits:
 
 
 def _of_torch(form: Format, tensor: Any) -> tuple[Format, Bits]:
-    """Return the same of a torch tensor, whose patterns are copied to the host."""
+    """Return the format and the patterns of a torch tensor; the patterns are copied to the host."""
     from oracles.adapters.torch_tensors import TorchTensors
 
     found = format_of(tensor.dtype)

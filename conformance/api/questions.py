@@ -142,7 +142,7 @@ def _told(case: Case, word: str, backends: Sequence[Backend]) -> Mapping[str, An
 
 
 def _explained_alone(case: Case, word: str, backends: Sequence[Backend]) -> Explanation:
-    """Return what one case that is no cast allows, as the command shows it."""
+    """Return the answers that a document allows in a case of another operation than a cast."""
     told = _told(case, word, backends)
     lines = explain_of(case)(case, WrittenQuestion([word])).lines(dict(told))
     return Explanation((case,), (told,), tuple(backends), (), NAMELESS, tuple(lines))

@@ -33,7 +33,7 @@ class Printable:
     """A value that prints as its ``lines``, also in a notebook."""
 
     def lines(self) -> Iterator[str]:
-        """Yield what a person reads."""
+        """Yield the lines that a terminal or a notebook shows."""
         raise NotImplementedError
 
     def __repr__(self) -> str:

@@ -279,7 +279,7 @@ class _Operations:
             self._add(operation_of(case), row.case)
 
     def add_chains(self) -> None:
-        """Compare the chains of casts of which both sides have digests."""
+        """Compare the digests of those chains of casts that both sides answered."""
         for name in self.one:
             if name.startswith(f"{CHAINS}/") and name in self.other:
                 self._add("chain", name)

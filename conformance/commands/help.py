@@ -48,7 +48,7 @@ class GroupedCommands(StoppableGroup):
                 formatter.write_dl(rows)
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
-        """Say how to begin."""
+        """Write below the commands which of them to run first."""
         formatter.write_paragraph()
         formatter.write_text(FIRST)
 

@@ -182,7 +182,7 @@ def build_app(names: Collection[str]) -> typer.Typer:
 
 
 def _not_imported() -> None:
-    """Stand in for a command that is only listed."""
+    """Do nothing: ``--help`` lists a command by this function without importing its module."""
 
 
 def named_commands(arguments: Sequence[str]) -> Collection[str]:

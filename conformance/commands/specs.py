@@ -223,7 +223,7 @@ def _count_cases(version: Edition) -> str:
 
 
 def list_proofs(proofs: Iterable[Proof]) -> Iterator[str]:
-    """Yield what linting proved, one line per document."""
+    """Yield a line per document with the numbers of versions, cases and rules that were proved."""
     for proof in proofs:
         covered = (
             "" if proof.lines is None else f"; all {proof.lines} lines of the page are covered"

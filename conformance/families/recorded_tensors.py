@@ -41,7 +41,7 @@ class Part(NamedTuple):
     is_flat: bool = False
 
     def place(self, of_part: list[int], shape: Shape) -> list[int]:
-        """Return the index in the whole, of this shape, from that in the part."""
+        """Return the index in the whole tensor, of ``shape``, of an element of the part."""
         if self.is_flat:
             return [int(each) for each in np.unravel_index(of_part[0] + self.start, shape)]
         return [of_part[0] + self.start, *of_part[1:]] if of_part else []

@@ -138,7 +138,7 @@ class Probe:
 
     @property
     def is_turned(self) -> bool:
-        """Whether the dimensions lie in another order than they are numbered."""
+        """Whether the order of the dimensions in memory is not row-major."""
         return self.order != tuple(sorted(self.order))
 
     @property

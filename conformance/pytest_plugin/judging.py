@@ -214,10 +214,10 @@ class PooledJudging:
                 self._judged[pool.backend, judgement.check or case.id] = case, judgement
 
     def begin_phase(self, words: str) -> None:
-        """Ignore what a pool does besides judging."""
+        """Ignore the steps of a pool besides judging."""
 
     def add_inputs(self, inputs: int, wrong: int) -> None:
-        """Ignore how far a task has come."""
+        """Ignore how many inputs of a task were tested."""
 
     def finish_task(self, task: Task) -> None:
         """Ignore the end of a task."""

@@ -420,7 +420,7 @@ class Unheard:
     """A listener that ignores every call."""
 
     def add_inputs(self, inputs: int, wrong: int) -> None:
-        """Ignore how far a task has come."""
+        """Ignore how many inputs of a task were tested."""
 
     def finish_task(self, task: Task) -> None:
         """Ignore the end of a task."""

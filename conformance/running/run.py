@@ -54,10 +54,10 @@ TIME_OVER = "the time for all cases was over"
 
 
 class Phases(Protocol):
-    """Is notified of the steps of a run besides requests to backends."""
+    """Receives the steps of a run besides requests to backends, such as loading and merging."""
 
     def begin_phase(self, words: str) -> None:
-        """Show what is done now; an empty text ends the display."""
+        """Show the name of the step that begins; an empty text ends the display."""
 
 
 @dataclass(frozen=True)

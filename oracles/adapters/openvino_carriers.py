@@ -90,7 +90,7 @@ class OnnxCarriers:
         return self._plugin.compile(self._model(case, length), nothing)
 
     def _lacking(self, case: Case) -> str:
-        """Return that openvino lacks what a carrier needs, or an empty text."""
+        """Return the reason if openvino lacks a carrier for these dtypes, else an empty text."""
         usual = replace(case, source="float32", target="float32", modes=((CARRIER, USUAL),))
         calls = (partial(self._answer_to_zero, each) for each in (case, usual))
         words = f"openvino runs no {case.mode[CARRIER]} from {case.source} to {case.target}"

@@ -120,7 +120,7 @@ class OnnxNodes:
         return self._plugin.core.read_model(model.SerializeToString())
 
     def _lacking(self, node: OpsetNode) -> str:
-        """Return that the CPU plugin lacks a node of these dtypes, or an empty text."""
+        """Return the reason if the CPU plugin lacks a node of these dtypes, else an empty text."""
 
         def run(plain: OpsetNode, shapes: Shapes) -> None:
             compiled = self._plugin.compile(self._read_plainly(plain, shapes), nothing)

@@ -26,7 +26,7 @@ Lacking = Callable[[], str]
 
 
 def nothing() -> str:
-    """Return that the plugin lacks nothing, so that its error is raised unchanged."""
+    """Return an empty text: the plugin lacks nothing, so its error is raised unchanged."""
     return ""
 
 

@@ -106,7 +106,7 @@ class Provider:
 
     @staticmethod
     def is_left(opened: Any) -> bool:
-        """Return whether what came of opening a session is that it was left to the CPU."""
+        """Return whether a provider refused a session because it would leave nodes to the CPU."""
         return isinstance(opened, LeftToCpu)
 
     def _session(self, content: bytes, options: Any) -> Any:
@@ -117,7 +117,7 @@ class Provider:
         return self.ort.InferenceSession(content, options, providers=[provider], enable_fallback=0)
 
     def _allowing(self, options: Any) -> Any:
-        """Return options like the given ones, with which the CPU may take nodes."""
+        """Return a copy of session options that allows nodes on the CPU."""
         allowing = self.ort.SessionOptions()
         for name in ("graph_optimization_level", "log_severity_level"):
             setattr(allowing, name, getattr(options, name))
@@ -239,7 +239,7 @@ def _elsewhere(session: Any, name: str) -> list[str]:
 
 
 def no_device(ort: Any, problem: str) -> str:
-    """Return that onnxruntime has a ``problem`` with a device, and what to do."""
+    """Return an error's text: onnxruntime's ``problem`` with a device, and what to install."""
     return (
         f"onnxruntime {ort.__version__} {problem}; ask `ort`, or install an onnxruntime that is "
         "built for the device, and its libraries (https://onnxruntime.ai/docs/install)"

@@ -41,7 +41,7 @@ class Target:
 
     @property
     def words(self) -> str:
-        """The target as it stands in a version and in messages."""
+        """The target as versions and messages write it, such as ``llvm mcpu=skylake``."""
         several = {key: SEPARATOR.join(v) for key, v in self.options.items() if isinstance(v, list)}
         options = (f" {key}={value}" for key, value in {**self.options, **several}.items())
         return self.kind + "".join(options)

@@ -61,7 +61,7 @@ def ends(rulings: Sequence[Ruling], code: int) -> Ends:
 
 
 def _ends_of(ruling: Ruling, allowed: Allowed, code: int) -> Ends:
-    """Return what one cast allows, given as ``allowed``, in the form of ``Ends``."""
+    """Convert the answers that one cast allows into ``Ends``."""
     level = allowed.branch.level
     match allowed.branch.outcome:
         case Anything():

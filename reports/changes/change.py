@@ -163,7 +163,7 @@ class Change:
 
 
 def _causes(sides: Iterable[Sequence[str]]) -> str:
-    """Name the causes of one side of all cases, those of most cases first."""
+    """Join the causes that all cases have on one side, the most frequent first."""
     counts = Counter(text for side in sides for text in side)
     named = [text for text, _ in counts.most_common()]
     more = len(named) - MOST_CAUSES

@@ -258,7 +258,7 @@ class _Side:
 
 
 def _outcome(cell: Cell, share: ExplainedCase | None) -> str:
-    """Say what came of a case where no single input shows it."""
+    """Describe a case's result: a wrong element, a finding, the verdict or the message."""
     if share is not None and (tensor := share.wrong_tensor) is not None:
         return f"{tensor.given} gives {tensor.got}, not {' or '.join(tensor.allowed)}"
     if share is not None and (told := share_words(share)):

@@ -141,7 +141,7 @@ def _is_same(source: Format, old: Problem, new: Problem) -> bool:
 
 
 def _compared(value: Any) -> Any:
-    """Reduce a problem, or a field of one, to what must be equal in two runs."""
+    """Return the parts of a problem, or of its field, that must be equal in two runs."""
     match value:
         case str():
             return _steady(value)

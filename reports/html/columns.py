@@ -30,7 +30,7 @@ class Column:
 
 
 def columns(report: Report) -> list[Column]:
-    """Return the columns of a report's backends, framework by framework."""
+    """Return a column for each backend of a report, those of a framework beside each other."""
     versions = {each.name: each.version for each in report.record.backends}
     found = []
     for group in report.road_groups:

@@ -56,7 +56,7 @@ def front_page(report: Report) -> dict[str, Any]:
 
 
 def _step(changes: Changes) -> dict[str, Any]:
-    """Return what changed for a backend, in the words of a screen."""
+    """Return the heading and the changes of a backend for the template."""
     told = [
         {
             "kind": each.kind,

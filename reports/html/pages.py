@@ -162,7 +162,7 @@ def _kind_words(kind: str) -> str:
 
 
 def _told(kind: str, cells: Sequence[Cell]) -> Iterator[ToldCheck]:
-    """Yield the checks that the page lists, one for each message."""
+    """Group checks by their message; yield the first of each group, and how many others it has."""
     same: dict[str, list[Cell]] = {}
     for cell in cells:
         if cell.verdict not in NOT_TOLD:

@@ -173,7 +173,7 @@ def compare_with_listings(
 
 
 def unlisted(found: Sequence[KnownFailure]) -> LedgerComparison:
-    """Return the result for a case that fails so and is not listed."""
+    """Return the comparison of a case that fails as ``found`` says and that no ledger lists."""
     now = _listed_words(found)
     return LedgerComparison("unlisted", f"unlisted: {now}", (), "worse", RIGHT, now)
 

@@ -21,7 +21,7 @@ def annotation(level: Literal["error", "notice"], title: str, text: str, file: s
 
 
 def _data(text: str) -> str:
-    """Escape a message as the runner wants it."""
+    """Escape the message of a workflow command of GitHub Actions."""
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 

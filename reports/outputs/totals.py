@@ -111,7 +111,7 @@ class Totals:
 
     @property
     def judged(self) -> int:
-        """The number of cases that were run on a backend that did not decline them."""
+        """The number of cases that backends were asked and did not decline."""
         return sum(row.total() - sum(row[verdict] for verdict in NOT_RUN) for row in self._rows)
 
     @property

@@ -230,7 +230,7 @@ class _Encoder:
         return self.texts.place(text)
 
     def row(self, row: BoardRow, today: date) -> Row:
-        """Return a row as it stands in ``board.json``."""
+        """Encode a row for ``board.json``."""
         good, (backend, road) = row.good, backend_and_road(row.backend)
         kinds = _Shared[CellTraits]()
         return Row(

@@ -138,7 +138,7 @@ class FailedAttempt:
 
     @property
     def entry(self) -> FailedRun:
-        """The attempt as it stands in ``board.json``."""
+        """The attempt as an entry of ``board.json``."""
         return FailedRun(date=self.day.isoformat(), version=self.version, why=self.why)
 
 

@@ -92,7 +92,7 @@ def site_files(rows: Sequence[BoardRow], board: Board, today: date) -> Iterator[
 
 
 def _by_framework(columns: Iterable[Column]) -> Iterator[Column]:
-    """Yield columns framework by framework, with what their heads say."""
+    """Yield columns framework by framework, with their names and the roads that they fold."""
     known = {each.key: each for each in columns}
     for group in road_groups(known):
         plain = known[group.plain]

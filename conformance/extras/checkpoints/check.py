@@ -47,7 +47,7 @@ ByteProgress = Callable[[int], Callable[[int], None]]
 
 
 def no_progress(total: int) -> Callable[[int], None]:
-    """Show nothing; a ``ByteProgress``."""
+    """Return a callback that shows nothing; the function is a ``ByteProgress``."""
     return lambda more: None
 
 

@@ -116,7 +116,7 @@ class Histogram:
         self._room = MOST_COUNTED
 
     def add(self, patterns: Bits) -> None:
-        """Count some patterns."""
+        """Add the keys of ``patterns`` to the counts."""
         if patterns.size > self._room:
             self._earlier, self._room = self._every().astype(np.uint64), MOST_COUNTED
             self._recent[:] = 0
@@ -124,7 +124,7 @@ class Histogram:
         self._room -= patterns.size
 
     def counts(self) -> tuple[NDArray[np.intp], Counts]:
-        """Return the keys that occur, and how often each does."""
+        """Return the keys that were added, and how often each was."""
         every = self._every()
         keys = np.flatnonzero(every)
         return keys, every[keys].astype(np.uint64)

@@ -69,7 +69,7 @@ class Effects:
     breaking: Mapping[str, int] = field(default_factory=dict)
 
     def plus(self, other: Effects) -> Effects:
-        """Return the sums of both."""
+        """Return the effects on two sets of elements together: each count is a sum."""
         names = [each.name for each in fields(self) if each.name != "breaking"]
         sums = {name: getattr(self, name) + getattr(other, name) for name in names}
         backends = dict.fromkeys([*self.breaking, *other.breaking])
@@ -81,7 +81,7 @@ class Effects:
 
 @dataclass(frozen=True)
 class TensorChanges:
-    """What a cast does to a tensor."""
+    """A tensor of a checkpoint, and how many of its elements a cast changes, by effect."""
 
     name: str
     dtype: str
@@ -202,7 +202,7 @@ def _sentence(checked: CheckedCheckpoint) -> str:
 
 
 def _share(part: int, whole: int) -> str:
-    """Return a share in percent that says 0 % and 100 % only where this is exact."""
+    """Return a share in percent; it is rounded to 0 % or 100 % only if it is exactly that."""
     percent = 100 * part / whole
     if part < whole and percent > 99.95:
         return "over 99.9%"
@@ -264,7 +264,7 @@ def _example_lines(checked: CheckedCheckpoint, examples: Sequence[ElementExample
 
 
 def _notes(checked: CheckedCheckpoint) -> Iterator[str]:
-    """Yield what decided, and what was not checked."""
+    """Yield lines that name the cases or the yardstick that decided, and the unchecked tensors."""
     if checked.has_document:
         cases = (case for each in checked.decided_by.values() for case in each)
         yield f"decided by {', '.join(cases)}"
@@ -289,7 +289,7 @@ def _notes(checked: CheckedCheckpoint) -> Iterator[str]:
 
 
 def _specials(target: Format) -> Iterator[str]:
-    """Yield what a format has beyond its largest value."""
+    """Yield ``NaN`` and ``infinity``, as far as a format has them."""
     if target.nan_codes:
         yield "NaN"
     if target.entry.infinity:

@@ -102,12 +102,12 @@ class ComparedEditions:
 
     @property
     def date(self) -> str:
-        """Nothing is recorded."""
+        """Empty, since the answers are not recorded."""
         return ""
 
     @property
     def has_modes(self) -> bool:
-        """It is asked in all modes."""
+        """True: the backend is asked the cases of all modes."""
         return True
 
     def is_held_to(self, edition: Edition) -> bool:

@@ -92,7 +92,7 @@ class EditionChanges:
 
     @property
     def changed(self) -> int:
-        """The number of cases of both editions that allow something else."""
+        """The number of cases in both editions of which the newer one allows other answers."""
         by_input = {each.cases for group in self.groups for each in group.cases}
         return len(by_input | {pair for each in self.rules for pair in each.cases})
 
@@ -173,7 +173,7 @@ class _FoundChanges:
             self.renamed += len({*map(frozenset, named)}) > 1
 
     def add_rules(self, pair: EditionPair, cases: CasePair) -> None:
-        """Compare the rules of two cases, and what the rules of both require."""
+        """Record which rules two cases do not share, and which shared rules were edited."""
         old, new = (
             list(case_rules(edition.document, case))
             for edition, case in zip(pair, cases, strict=True)

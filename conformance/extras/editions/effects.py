@@ -64,7 +64,7 @@ class Answering(Protocol):
 
 @dataclass(frozen=True)
 class RecordedAnswers:
-    """A framework as the table of known answers has it: the same for every edition."""
+    """A framework's recorded answers, which are the same for every edition."""
 
     name: str
     known: KnownFramework
@@ -81,7 +81,7 @@ class RecordedAnswers:
 
     @property
     def has_modes(self) -> bool:
-        """Only casts in default modes are recorded."""
+        """False: only casts in default modes are recorded."""
         return False
 
     def is_held_to(self, edition: Edition) -> bool:
@@ -99,7 +99,7 @@ class RecordedAnswers:
         return is_held_to(claims, (), name, edition.version)
 
     def answers(self, cases: CasePair, inputs: Bits) -> tuple[GivenAnswers, GivenAnswers]:
-        """Return what the table has for the pair of dtypes."""
+        """Return the recorded answers twice, because both editions ask the same dtypes."""
         case = cases.new
         source, target = format_named(case.source), format_named(case.target)
         pair = self.known.pairs.get(f"{source.name}/{target.name}")

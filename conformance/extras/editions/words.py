@@ -103,7 +103,7 @@ def _headline(changes: EditionChanges) -> str:
 
 
 def _other_lines(changes: EditionChanges) -> Iterator[str]:
-    """Yield what differs besides the rulings of cases that both editions have."""
+    """Yield lines about added and removed pairs and cases, renamed rules and changed sections."""
     for word, pairs in (("listed", changes.listed), ("unlisted", changes.unlisted)):
         if pairs:
             told = f"{counted(len(pairs), 'pair')}: {dtype_pairs_words(pairs)}"

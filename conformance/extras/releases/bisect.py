@@ -125,7 +125,7 @@ def _changes(
     shown: tuple[str, str],
     answers: Sequence[ReleaseAnswer],
 ) -> Changes:
-    """Return what changed between two releases, judged as between two runs."""
+    """Compare the answers of two releases, by verdict where both were judged."""
     before, now = answers
     if before.judgement is not None and now.judgement is not None:
         return change_of_results(case, backend, shown, (before.judgement, now.judgement))

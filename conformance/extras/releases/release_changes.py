@@ -41,7 +41,7 @@ Releases = tuple[str, str]
 def change_of_results(
     case: Case, backend: str, releases: Releases, results: tuple[Judgement, Judgement]
 ) -> Changes:
-    """Return what changed between the results of two releases in the tier quick."""
+    """Compare the results of two releases in the tier quick as runs are compared."""
     with TemporaryDirectory(prefix="castigate-") as folder:
         stores: list[RunStore] = []
         for release, result in zip(releases, results, strict=True):

@@ -189,14 +189,14 @@ class VectorFolder:
 
 
 class VectorTable(NamedTuple):
-    """Rows, and whether they tell of every input."""
+    """Rows of inputs and allowed answers, and whether together they cover every input."""
 
     rows: IntervalRows
     is_whole: bool
 
 
 class Told(NamedTuple):
-    """The answers of a cast, and its flags if these are defined."""
+    """The tables of one cast: allowed answers, and exception flags if the document defines them."""
 
     answers: VectorTable
     flags: VectorTable | None = None

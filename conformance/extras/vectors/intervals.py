@@ -48,7 +48,7 @@ Casts to 16 bits have no more, but for those that wrap: these begin anew at each
 
 
 class Untold(Exception):
-    """A ruling that no rows can tell; its text says why."""
+    """Raised for a ruling that rows of intervals cannot express; the message is the reason."""
 
 
 @dataclass(frozen=True)

@@ -270,7 +270,7 @@ def _with_details_of_bits(fault: FaultByOne, answered: AnswerTriples, layout: st
 
 
 def _fault_by(ruling: BitcastRuling, bits: Bits, answer: Bits) -> FaultByOne | None:
-    """Return the fault of an answer by this reading alone; None if it has none."""
+    """Return the fault of an answer if ``ruling`` is the only reading; None if it has none."""
     rule = ruling.rule, ruling.clause
     if ruling.is_rejection:
         shapes = bits.shape, answer.shape

@@ -223,7 +223,7 @@ def _is_kept_row(ruling: BitcastRuling) -> bool:
 
 @lru_cache(PAIRS_KEPT)
 def _listed(pair: BitcastPair) -> list[BitcastRuling]:
-    """The rulings of a pair in the shapes that its document lists for every pair."""
+    """Return the rulings of a pair in the shapes that its document lists for every pair."""
     shapes = shapes_between(pair.entry.shapes, pair.widths)
     return [bitcast_ruling(pair.case(shape)) for shape in shapes]
 

@@ -34,7 +34,7 @@ NOTHING_TO_ASK = "every document rejects this pair"
 
 @dataclass(frozen=True)
 class NoBaseline:
-    """Why a backend does not answer a case in one row."""
+    """Replaces a baseline where a backend does not answer a row of all inputs, with the reason."""
 
     reason: str
 

@@ -429,7 +429,7 @@ def _row_of_every_seed(whole: Baseline) -> Baseline | None:
 
 @dataclass(frozen=True)
 class _Kept:
-    """Decides which probes of a row can be made and must keep their shape."""
+    """A key for caches: on it depends which probes can be made and must keep their shape."""
 
     document: str
     version: str

@@ -57,7 +57,7 @@ class Recorded(NamedTuple):
 
 
 class Line(NamedTuple):
-    """What documents allow, and which backends obey, in words."""
+    """A line of a comparison: the allowed answers, and the backends that give them, in words."""
 
     allowed: str
     backends: str = ""
@@ -123,7 +123,7 @@ def pair_lines(
 
 
 def _unanswered(cases: Sequence[Case], answers: Collection[str], named: Named) -> Iterator[str]:
-    """Yield a line for each framework that the question names in vain."""
+    """Yield a line for each framework that the question names and that has no recorded answer."""
     documents = {each.document for each in cases}
     for name, word in zip(named.frameworks, named.words, strict=True):
         called = documents_called(word)
@@ -141,7 +141,7 @@ def _edition(case: Case) -> str:
 
 
 def strictest(levels: Collection[str]) -> int:
-    """Return the place of the strictest of some levels in ``LEVELS``."""
+    """Return the index in ``LEVELS`` of the strictest of some levels."""
     return min(map(LEVELS.index, levels))
 
 
@@ -256,7 +256,7 @@ def either_words(target: Format, allowed: Iterable[str]) -> str:
 
 
 def brief_words(target: Format, word: str) -> str:
-    """Return an allowed answer, as ``describe_allowed`` names it, as its value."""
+    """Return the value of an allowed answer, which is named as ``describe_allowed`` does."""
     is_value = target.kind == "text" or word.startswith("0x")
     code = word if target.kind == "text" else int(word, 16) if is_value else 0
     return OUTCOME_WORDS.get(word) or (value_words(target, code) if is_value else word)
@@ -356,7 +356,7 @@ def recorded_json(target: str, recorded: Sequence[Recorded]) -> dict[str, dict[s
 
 
 def _place(case: Case) -> int:
-    """Return the place of a case's document in ``USUAL``; all others stand behind."""
+    """Return the index of a case's document in ``USUAL``; its length for other documents."""
     places = (at for at, name in enumerate(USUAL) if case.id.startswith(name))
     return next(places, len(USUAL))
 
@@ -490,7 +490,7 @@ def _in_words(dtype: str, text: str) -> str:
 
 
 def _read(value: Any) -> int | str:
-    """Return the code of a pattern, or the text, that an explanation in JSON has."""
+    """Convert a datum of an explanation in JSON: hex becomes a code, an object its text."""
     return str(value["text"]) if isinstance(value, dict) else int(value, 16)
 
 

@@ -95,7 +95,7 @@ def turn_of(pair: str, kind: str, seed: int, turns: int) -> int:
 
 
 def listed(count: int) -> Iterator[Probe]:
-    """Yield the probes that no draw replaces, for a pair with ``count`` inputs."""
+    """Yield the probes that do not depend on the seed, for a pair with ``count`` inputs."""
     for length in (*LENGTHS, *AROUND_BLOCKS):
         yield Probe((length,), first=length * 7 % count)
     # Each row ends with another input, and the next shows whether that has left anything behind.
@@ -112,7 +112,7 @@ def listed(count: int) -> Iterator[Probe]:
 
 
 def shuffled(count: int) -> Probe:
-    """Return the row in which every input meets every other."""
+    """Return a long row: ``SHUFFLED`` copies of all inputs, each shuffled anew."""
     return Probe((SHUFFLED * count + 3,), contents="shuffled", shuffling=1)
 
 

@@ -158,7 +158,7 @@ def shape_fault(
 
 
 def _also_raising(case: Case, tensors: Mapping[Shape, Bits]) -> Ask[tuple[Problem, ...]]:
-    """Return the problems of those tensors that raise an error too."""
+    """Ask further tensors; return the problems of those to which the backend raises an error."""
     replies = yield [value_request(case, bits) for bits in tensors.values()]
     return tuple(
         problem_of(reply, f"shape {shape}")
@@ -169,7 +169,7 @@ def _also_raising(case: Case, tensors: Mapping[Shape, Bits]) -> Ask[tuple[Proble
 
 @dataclass(frozen=True)
 class WorstAnswers:
-    """An answer to each input, its grade, and notes on lengths."""
+    """The worst answer to each input over rows of several lengths, its grade, and notes."""
 
     answer: Bits
     grades: Grades

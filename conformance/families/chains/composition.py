@@ -151,7 +151,7 @@ def compose(
 
 
 def unchanged(form: Format, pattern: Any) -> Composed:
-    """Return what a chain without casts allows: the input's own pattern."""
+    """Return the answer of a chain that has no casts left: the input's own pattern."""
     never = pattern < 0
     return Composed(form, never, [(never ^ True, pattern)])
 

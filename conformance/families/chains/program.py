@@ -33,7 +33,7 @@ class CastChains(MethodRequest):
 
     @property
     def made(self) -> Company:
-        """The chains, and the road on which they are made."""
+        """The chains of casts, and the road on which the backend runs them."""
         return self.company
 
     def checked(self, answer: Any) -> list[Bits]:

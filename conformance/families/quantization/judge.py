@@ -286,7 +286,7 @@ def _are_wrong_alone(
 
 
 def _is_answer(reply: Reply, answer: int) -> bool:
-    """Whether a reply about an element alone is one element, and this answer."""
+    """Whether the reply to a request of one element is exactly ``answer``."""
     return isinstance(reply, Answered) and reply.value[RESULT].reshape(-1).tolist() == [answer]
 
 

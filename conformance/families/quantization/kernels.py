@@ -123,7 +123,7 @@ class _Masks:
             yield outcome, here
 
     def pass_by(self, step: FormulaStep, situations: Mapping[Situation, Any]) -> None:
-        """Take a step only to record where it is open, and where it only recommends."""
+        """Record where a step leaves elements open or only recommends; compute nothing."""
         for _ in self.take(step, situations):
             pass
 

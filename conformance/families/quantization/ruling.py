@@ -119,7 +119,7 @@ class StepOutcome:
         return (*self.recommended, *self.words)[0]
 
     def is_weak(self, word: StepWord) -> bool:
-        """Whether the outcome recommends other words than this one."""
+        """Whether the outcome has recommended words, and this one is not among them."""
         return bool(self.recommended) and word not in self.recommended
 
 

@@ -227,7 +227,7 @@ def _scales_with_zeros(rules: Formula) -> list[tuple[int, int]]:
 
 
 def _telling(rules: Formula, scale: int, zero: int) -> Bits:
-    """Return the inputs that tell about one scale and zero point, each once."""
+    """Return, each once, inputs near the quotients to test with one scale and zero point."""
     source = rules.source
     if rules.operation == "dequantize":
         return np.array(_codes(source), source.storage)
@@ -271,7 +271,7 @@ def _specials(source: Format) -> Bits:
 
 
 def _codes(source: Format) -> list[int]:
-    """Return codes to dequantize: all of few, or the ends and some between."""
+    """Return all codes if there are at most ``MOST_CODES``, else the ends and some between."""
     if 1 << source.bits <= MOST_CODES:
         return [*range(1 << source.bits)]
     ends = [0, 1, 2, 3, source.max_code, source.lowest_code, source.mask]

@@ -68,7 +68,7 @@ class Dpnp(Scripted):
             raise Unsupported(f"dpnp has no dtype {dtype} on this device")
 
     def require_parameters(self, operation: ScriptedOperation, case: Case) -> None:
-        """Raise Unsupported for modes that ``astype`` of dpnp has not."""
+        """Raise Unsupported for modes that dpnp's ``astype`` lacks."""
         if case.mode.keys() == {"casting"} and case.mode["casting"] in KNOWN_CASTING:
             return
         require_plain(case, "astype in dpnp")

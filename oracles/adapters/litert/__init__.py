@@ -92,5 +92,5 @@ class Litert(Scripted):
 
 
 def _in_numpy(dtype: str) -> str:
-    """Return numpy's name of what holds a dtype; a byte for a code of four bits."""
+    """Return the numpy dtype that stores a dtype; codes of four bits take a byte each."""
     return names_in("numpy").get(dtype, dtype.replace("4", "8"))

@@ -99,7 +99,7 @@ def _type(dtype: Format) -> str:
 
 
 def _instruction(source: Format, target: Format, saturates: bool) -> tuple[str, str]:
-    """Return a declaration, if one is needed, and what converts ``%value``."""
+    """Return the declaration that is needed, if any, and the instruction on ``%value``."""
     ends = _type(source), _type(target)
     wider = target.bits > source.bits
     match source.name in FLOATS, target.name in FLOATS:

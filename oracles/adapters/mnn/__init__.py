@@ -75,7 +75,7 @@ class Mnn(Scripted):
         return Statements(f"y = mnn.cast(x, mnn.{NAMES[case.target]})\n")
 
     def run(self, make: Any, case: Case, bits: Bits) -> Bits:
-        """Return the patterns of what ``make`` returns for ``bits``, in their shape."""
+        """Run ``make`` on ``bits``; return the patterns of its result in the shape of ``bits``."""
         if not bits.size:
             return np.empty(bits.shape, format_named(case.target).storage)
         return super().run(make, case, np.atleast_1d(bits)).reshape(bits.shape)

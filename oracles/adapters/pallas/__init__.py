@@ -104,7 +104,7 @@ class Pallas(Scripted):
         return super().script(asked, pair, steps, bits) + OWN
 
     def run(self, make: Function, case: Case, bits: Bits) -> Bits:
-        """Return the patterns of what ``make`` returns for ``bits``, in their shape."""
+        """Run ``make`` on ``bits``; return the patterns of its result in the shape of ``bits``."""
         return _own(super().run(make, case, bits), bits)
 
     def identity(self, dtype: str, bits: Bits) -> Bits:
@@ -113,5 +113,5 @@ class Pallas(Scripted):
 
 
 def _own(answers: Bits, bits: Bits) -> Bits:
-    """Return the answers to bits, which stand first in whole rows."""
+    """Remove the padding of the last row from answers, and give them the shape of ``bits``."""
     return answers[: bits.size].reshape(bits.shape).copy()

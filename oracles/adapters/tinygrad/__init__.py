@@ -73,7 +73,7 @@ class Tinygrad(Scripted):
         self.version = str(load_own("importlib.metadata", __file__).version("tinygrad"))
 
     def require_dtype(self, operation: ScriptedOperation, dtype: str) -> None:
-        """Raise Unsupported for a dtype that tinygrad has not."""
+        """Raise Unsupported for a dtype that tinygrad lacks."""
         if dtype not in DTYPES:
             raise Unsupported(f"tinygrad has no dtype {dtype}")
 

@@ -65,7 +65,7 @@ class Triton(Scripted):
             raise Unsupported(f"triton has no dtype {dtype}")
 
     def require_parameters(self, operation: ScriptedOperation, case: Case) -> None:
-        """Raise Unsupported for a mode or a pair that ``tl.cast`` has not."""
+        """Raise Unsupported for a mode or a pair that ``tl.cast`` lacks."""
         source, target = format_named(case.source), format_named(case.target)
         names = {source.name, target.name}
         if operation == "bitcast" and (source.bits != target.bits or "bool" in names):
@@ -108,5 +108,5 @@ class Triton(Scripted):
 
 
 def _rounding(case: Case) -> str:
-    """Return what a case wants ``fp_downcast_rounding`` to be; empty if nothing."""
+    """Return the value of ``fp_downcast_rounding`` for a case; empty if the case has none."""
     return next((ROUNDINGS[mode] for mode in case.modes if mode in ROUNDINGS), "")
