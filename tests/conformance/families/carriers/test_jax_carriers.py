@@ -9,22 +9,19 @@ import pytest
 
 from oracles.adapters.jax_carriers import CARRIERS
 from oracles.protocol import Unsupported
-from oracles.reference.exact_rulings import allow
-from specs.loader import document_named
-from specs.outcomes import Anything, Nan
 from specs.ruling import ruling
-from specs.selection import case_named, select
 from tests.adapters.common import bits_of, patterns_of, run_script_here
 from tests.adapters.contract import built
+from tests.conformance.families.carriers.checks import (
+    allowed_by_document,
+    assert_carries,
+    assert_same_carriers,
+    carrier_case,
+)
 
 DOCUMENT = "jax-carriers"
+EDITION = f"{DOCUMENT}:0.10"
 ROADS = (None, "jit")
-
-
-def named(words: str) -> Any:
-    """Return the case of ``source/target/carrier``."""
-    source, target, carrier = words.split("/")
-    return case_named(f"{DOCUMENT}:0.10/{source}/{target}/carrier:{carrier}")
 
 
 @pytest.fixture(scope="module", params=ROADS, ids=lambda road: road or "eager")
@@ -34,9 +31,7 @@ def oracle(request: pytest.FixtureRequest) -> Iterator[Any]:
 
 
 def test_the_document_and_the_table_have_the_same_carriers() -> None:
-    listed = document_named(DOCUMENT).entry.parameters["carrier"].values
-    assert set(map(str, listed)) == set(CARRIERS)
-    assert {case.mode["carrier"] for case in select([DOCUMENT])} == set(CARRIERS)
+    assert_same_carriers(DOCUMENT, CARRIERS)
 
 
 @pytest.mark.parametrize(
@@ -70,19 +65,11 @@ def test_the_document_and_the_table_have_the_same_carriers() -> None:
 def test_a_tricky_input_has_the_answers_worked_out_by_hand(
     words: str, code: int, level: str, expected: Any
 ) -> None:
-    found = allow(ruling(named(words)), code)
-    match found.branch.outcome:
-        case Anything():
-            answers: Any = "open"
-        case Nan():
-            answers = "nan"
-        case _:
-            answers = {*found.codes}
-    assert (answers, found.branch.level) == (expected, level)
+    assert allowed_by_document(carrier_case(EDITION, words), code) == (expected, level)
 
 
 def test_strict_promotion_is_an_error() -> None:
-    case = named("float32/float64/strict-promotion")
+    case = carrier_case(EDITION, "float32/float64/strict-promotion")
     assert ruling(case).is_rejection
     with built("jax") as oracle, pytest.raises(Exception, match="promotion path"):
         oracle.carry(case, bits_of("float32", [0x3F800000]))
@@ -100,13 +87,14 @@ def test_strict_promotion_is_an_error() -> None:
     ],
 )
 def test_an_answer(oracle: Any, words: str, given: list[int], answers: list[int]) -> None:
-    source, target, _ = words.split("/")
-    found = oracle.carry(named(words), bits_of(source, given))
-    assert found.tolist() == bits_of(target, answers).tolist()
+    assert_carries(oracle, carrier_case(EDITION, words), given, answers)
 
 
 def test_eager_and_compiled_sums_with_zero_differ() -> None:
-    case, minus_zero = named("float32/float32/add-zero"), bits_of("float32", [0x80000000])
+    case, minus_zero = (
+        carrier_case(EDITION, "float32/float32/add-zero"),
+        bits_of("float32", [0x80000000]),
+    )
     found = []
     for road in ROADS:
         with built("jax", road) as oracle:
@@ -117,22 +105,30 @@ def test_eager_and_compiled_sums_with_zero_differ() -> None:
 def test_the_flag_holds_for_one_carrier_alone() -> None:
     with built("jax") as oracle:
         one = bits_of("float64", [0x3FF0000000000001])
-        narrowed = oracle.carry(named("float64/float32/x64-off"), one)
+        narrowed = oracle.carry(carrier_case(EDITION, "float64/float32/x64-off"), one)
         assert narrowed.tolist() == [0x3F800000]
-        assert oracle.carry(named("float64/float64/after-x64-off"), one).tolist() == one.tolist()
+        assert (
+            oracle.carry(carrier_case(EDITION, "float64/float64/after-x64-off"), one).tolist()
+            == one.tolist()
+        )
 
 
 def test_statements_are_not_compiled() -> None:
     with built("jax", "jit") as oracle, pytest.raises(Unsupported, match="compiles no statements"):
-        oracle.carry(named("float64/float32/x64-off"), bits_of("float64", [0]))
+        oracle.carry(carrier_case(EDITION, "float64/float32/x64-off"), bits_of("float64", [0]))
 
 
 @pytest.mark.parametrize("road", ["folded", "stablehlo"])
 def test_a_constant_and_a_program_carry_nothing(road: str) -> None:
     with built("jax", road) as oracle, pytest.raises(Unsupported, match="carries nothing"):
-        oracle.carry(named("float32/float32/multiply-by-one"), bits_of("float32", [0]))
+        oracle.carry(
+            carrier_case(EDITION, "float32/float32/multiply-by-one"), bits_of("float32", [0])
+        )
 
 
 def test_a_script_prints_the_answers(oracle: Any) -> None:
-    case, given = named("bfloat16/float32/add-zero-of-target"), bits_of("bfloat16", [0x3FC0])
+    case, given = (
+        carrier_case(EDITION, "bfloat16/float32/add-zero-of-target"),
+        bits_of("bfloat16", [0x3FC0]),
+    )
     assert run_script_here(oracle.reproduce_carry(case, given)) == ["0x3fc0 -> 0x3fc00000"]

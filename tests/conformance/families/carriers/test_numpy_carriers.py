@@ -12,12 +12,14 @@ from oracles.adapters import array_api_carriers, numpy_carriers
 from oracles.adapters.array_api_strict import ArrayApiStrict
 from oracles.adapters.mlx import carriers as mlx_carriers
 from oracles.adapters.numpy import Numpy
-from oracles.reference.exact_rulings import allow
-from specs.loader import document_named
-from specs.outcomes import Anything, Nan
-from specs.ruling import ruling
-from specs.selection import case_named, select
+from specs.selection import select
 from tests.adapters.common import bits_of, run_script
+from tests.conformance.families.carriers.checks import (
+    allowed_by_document,
+    assert_carries,
+    assert_same_carriers,
+    carrier_case,
+)
 
 TABLES: Mapping[str, Mapping[str, str]] = {
     "numpy-carriers": numpy_carriers.CARRIERS,
@@ -29,14 +31,8 @@ VERSIONS = {"numpy": NUMPY, "api": STANDARD, "mlx": "mlx-carriers:0.32"}
 
 
 @pytest.mark.parametrize("document", TABLES)
-def test_a_table_has_the_carriers_of_its_document(document: str) -> None:
-    listed = document_named(document).entry.parameters["carrier"].values
-    assert sorted(TABLES[document]) == sorted(map(str, listed))
-
-
-@pytest.mark.parametrize("document", TABLES)
-def test_each_carrier_is_asked(document: str) -> None:
-    assert {case.mode["carrier"] for case in select([document])} == set(TABLES[document])
+def test_the_document_and_the_table_have_the_same_carriers(document: str) -> None:
+    assert_same_carriers(document, TABLES[document])
 
 
 @pytest.mark.parametrize(
@@ -84,17 +80,8 @@ def test_each_carrier_is_asked(document: str) -> None:
 def test_a_tricky_input_has_the_answers_worked_out_by_hand(
     name: str, code: int, level: str, expected: set[int] | str
 ) -> None:
-    version, source, target, carrier = name.split("/")
-    case = case_named(f"{VERSIONS[version]}/{source}/{target}/carrier:{carrier}")
-    found = allow(ruling(case), code)
-    match found.branch.outcome:
-        case Anything():
-            answers: set[int] | str = "open"
-        case Nan():
-            answers = "nan"
-        case _:
-            answers = set(found.codes)
-    assert (answers, found.branch.level) == (expected, level)
+    version, _, words = name.partition("/")
+    assert allowed_by_document(carrier_case(VERSIONS[version], words), code) == (expected, level)
 
 
 def test_an_assignment_is_promoted_from_2025_12_on() -> None:
@@ -124,9 +111,9 @@ def standard(request: pytest.FixtureRequest) -> Any:
 def test_the_table_of_the_standard_runs_in_a_namespace(
     standard: Any, pair: str, carrier: str, given: int, expected: int
 ) -> None:
-    case = case_named(f"{STANDARD}/{pair}/carrier:{carrier}")
+    case = carrier_case(STANDARD, f"{pair}/{carrier}")
     bits = bits_of(case.source, [given])
-    assert standard.carry(case, bits).tolist() == [expected]
+    assert_carries(standard, case, [given], [expected])
     [line] = run_script(standard.reproduce_carry(case, bits))
     assert int(line.split()[-1], 16) == expected
 
@@ -134,7 +121,7 @@ def test_the_table_of_the_standard_runs_in_a_namespace(
 def test_numpy_answers_a_carrier_by_the_table_of_the_case() -> None:
     bits = bits_of("float32", [0x3FC00000])
     own, other = (
-        Numpy().reproduce_carry(case_named(f"{document}/float32/float32/carrier:take"), bits)
+        Numpy().reproduce_carry(carrier_case(document, "float32/float32/take"), bits)
         for document in (NUMPY, STANDARD)
     )
     assert "np.arange(x.size)" in own
@@ -142,7 +129,7 @@ def test_numpy_answers_a_carrier_by_the_table_of_the_case() -> None:
 
 
 def test_a_result_of_another_dtype_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    case = case_named(f"{NUMPY}/float32/float64/carrier:multiply-by-one-of-target")
+    case = carrier_case(NUMPY, "float32/float64/multiply-by-one-of-target")
     bits = bits_of("float32", [0x3F800000])
     assert Numpy().carry(case, bits).tolist() == [0x3FF0000000000000]
     monkeypatch.setattr(Numpy, "carriers", {"multiply-by-one-of-target": "x * np.float32(1)"})

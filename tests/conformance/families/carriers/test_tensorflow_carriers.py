@@ -9,21 +9,18 @@ import pytest
 
 from oracles.adapters.tensorflow_carriers import CARRIERS
 from oracles.protocol import Unsupported
-from oracles.reference.exact_rulings import allow
-from specs.loader import document_named
-from specs.outcomes import Anything, Nan
 from specs.ruling import ruling
-from specs.selection import case_named, select
 from tests.adapters.common import bits_of, run_script_here
 from tests.adapters.contract import built
+from tests.conformance.families.carriers.checks import (
+    allowed_by_document,
+    assert_carries,
+    assert_same_carriers,
+    carrier_case,
+)
 
 DOCUMENT = "tensorflow-carriers"
-
-
-def named(words: str) -> Any:
-    """Return the case of ``source/target/carrier``."""
-    source, target, carrier = words.split("/")
-    return case_named(f"{DOCUMENT}:2.21/{source}/{target}/carrier:{carrier}")
+EDITION = f"{DOCUMENT}:2.21"
 
 
 @pytest.fixture(scope="module", params=[None, "function", "xla"], ids=lambda road: road or "eager")
@@ -33,9 +30,7 @@ def oracle(request: pytest.FixtureRequest) -> Iterator[Any]:
 
 
 def test_the_document_and_the_table_have_the_same_carriers() -> None:
-    listed = document_named(DOCUMENT).entry.parameters["carrier"].values
-    assert set(map(str, listed)) == set(CARRIERS)
-    assert {case.mode["carrier"] for case in select([DOCUMENT])} == set(CARRIERS)
+    assert_same_carriers(DOCUMENT, CARRIERS)
 
 
 @pytest.mark.parametrize(
@@ -67,15 +62,7 @@ def test_the_document_and_the_table_have_the_same_carriers() -> None:
 def test_a_tricky_input_has_the_answers_worked_out_by_hand(
     words: str, code: int, level: str, expected: Any
 ) -> None:
-    found = allow(ruling(named(words)), code)
-    match found.branch.outcome:
-        case Anything():
-            answers: Any = "open"
-        case Nan():
-            answers = "nan"
-        case _:
-            answers = {*found.codes}
-    assert (answers, found.branch.level) == (expected, level)
+    assert allowed_by_document(carrier_case(EDITION, words), code) == (expected, level)
 
 
 @pytest.mark.parametrize(
@@ -89,13 +76,11 @@ def test_a_tricky_input_has_the_answers_worked_out_by_hand(
     ],
 )
 def test_an_answer(oracle: Any, words: str, given: list[int], answers: list[int]) -> None:
-    source, target, _ = words.split("/")
-    found = oracle.carry(named(words), bits_of(source, given))
-    assert found.tolist() == bits_of(target, answers).tolist()
+    assert_carries(oracle, carrier_case(EDITION, words), given, answers)
 
 
 def test_operands_of_two_dtypes_are_an_error(oracle: Any) -> None:
-    case = named("float32/float64/multiply-by-one-of-target")
+    case = carrier_case(EDITION, "float32/float64/multiply-by-one-of-target")
     assert ruling(case).is_rejection
     with pytest.raises(Exception, match=r"double|float64") as refused:
         oracle.carry(case, bits_of("float32", [0x3F800000]))
@@ -105,18 +90,20 @@ def test_operands_of_two_dtypes_are_an_error(oracle: Any) -> None:
 def test_a_policy_of_layers_is_taken_back() -> None:
     with built("tensorflow") as oracle:
         one = bits_of("float32", [0x3F808000])
-        layer = oracle.carry(named("float32/bfloat16/mixed-bfloat16"), one)
+        layer = oracle.carry(carrier_case(EDITION, "float32/bfloat16/mixed-bfloat16"), one)
         assert layer.tolist() in ([0x3F80], [0x3F81])
-        assert oracle.carry(named("float32/float32/under-mixed-precision"), one).tolist() == [
-            0x3F808000
-        ]
+        assert oracle.carry(
+            carrier_case(EDITION, "float32/float32/under-mixed-precision"), one
+        ).tolist() == [0x3F808000]
         policy = oracle.names["tf"].keras.mixed_precision.global_policy()
         assert policy.name == "float32"
 
 
 def test_what_xla_lacks_is_no_refusal() -> None:
     with built("tensorflow", "xla") as oracle, pytest.raises(Unsupported, match="no kernel"):
-        oracle.carry(named("float32/float32/serialize"), bits_of("float32", [0x3F800000]))
+        oracle.carry(
+            carrier_case(EDITION, "float32/float32/serialize"), bits_of("float32", [0x3F800000])
+        )
 
 
 def test_statements_are_not_traced() -> None:
@@ -124,7 +111,7 @@ def test_statements_are_not_traced() -> None:
         built("tensorflow", "function") as oracle,
         pytest.raises(Unsupported, match="compiles no statements"),
     ):
-        oracle.carry(named("float32/float32/variable"), bits_of("float32", [0]))
+        oracle.carry(carrier_case(EDITION, "float32/float32/variable"), bits_of("float32", [0]))
 
 
 def test_constants_carry_nothing() -> None:
@@ -132,9 +119,12 @@ def test_constants_carry_nothing() -> None:
         built("tensorflow", "folded") as oracle,
         pytest.raises(Unsupported, match="carries nothing"),
     ):
-        oracle.carry(named("float32/float32/where"), bits_of("float32", [0]))
+        oracle.carry(carrier_case(EDITION, "float32/float32/where"), bits_of("float32", [0]))
 
 
 def test_a_script_prints_the_answers(oracle: Any) -> None:
-    case, given = named("float16/float32/numpy-concatenate-with-target"), bits_of("float16", [1])
+    case, given = (
+        carrier_case(EDITION, "float16/float32/numpy-concatenate-with-target"),
+        bits_of("float16", [1]),
+    )
     assert run_script_here(oracle.reproduce_carry(case, given)) == ["0x1 -> 0x33800000"]
