@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 
 from oracles.adapters.onnx_carriers import CarrierModels
-from oracles.adapters.onnx_models import ModelBuilder
 from oracles.adapters.onnx_quantize_models import patterns_expression
-from oracles.adapters.openvino_onnx import EVALUATE, IMPORTS, READ, RUN
+from oracles.adapters.openvino_models import IMPORTS, READ, OnnxFrontEnd
 from oracles.adapters.openvino_plugin import Lacking, Plugin, nothing
 from oracles.adapters.openvino_tensors import OpenvinoTensors
-from oracles.adapters.refusals import is_lacking, load
+from oracles.adapters.refusals import is_lacking
 from oracles.adapters.script_text import PACK, bits_statement, print_statement
 from oracles.memory_layouts import is_packed
 from oracles.protocol import Bits, Unsupported
@@ -28,18 +27,14 @@ USUAL = "multiply-by-one"
 """A carrier of float32 that runs unless openvino itself is broken."""
 
 
-class OnnxCarriers:
+class OnnxCarriers(OnnxFrontEnd):
     """Carries rows by openvino, in the way that the adapter's variant names."""
 
     def __init__(
         self, openvino: Any, tensors: OpenvinoTensors, plugin: Plugin, variant: str | None
     ) -> None:
-        onnx: Any = load("onnx", "openvino")
-        self._openvino = openvino
-        self._tensors = tensors
-        self._plugin = plugin
-        self._variant = variant
-        self._models = CarrierModels(ModelBuilder(onnx))
+        super().__init__(openvino, tensors, plugin, variant)
+        self._models = CarrierModels(self._builder)
         self._model = lru_cache(CACHED_MODELS)(self._read)
         self._compiled = lru_cache(CACHED_MODELS)(self._compile)
 
@@ -65,10 +60,7 @@ class OnnxCarriers:
     def _answer(self, case: Case, bits: Bits, x: Any, lacking: Lacking) -> Any:
         length = self._length(bits)
         if self._variant is None:
-            model = self._model(case, length)
-            [answer] = [self._openvino.Tensor(each.element_type, []) for each in model.outputs]
-            if not model.evaluate([answer], [x]):
-                raise Unsupported(f"openvino's reference does not evaluate {case.mode[CARRIER]}")
+            [answer] = self._evaluate(self._model(case, length), [x], case.mode[CARRIER])
             return answer
         request = self._compiled(case, length).create_infer_request()
         request.set_input_tensor(x)
@@ -83,8 +75,7 @@ class OnnxCarriers:
         return None if self._variant == "cpu-dynamic" else bits.size
 
     def _read(self, case: Case, length: int | None) -> Any:
-        model = self._models.with_input(case, length)
-        return self._plugin.core.read_model(model.SerializeToString())
+        return self._read_onnx(self._models.with_input(case, length))
 
     def _compile(self, case: Case, length: int | None) -> Any:
         return self._plugin.compile(self._model(case, length), nothing)
@@ -112,12 +103,7 @@ class OnnxCarriers:
             + packed
             + self._models.statement(case, self._length(bits))
             + READ
+            + self._run_statements({"x": given})
         )
-        if self._variant is None:
-            script += EVALUATE.format(given=given)
-        else:
-            named, plugin = f'"x": {given}', self._plugin
-            script += RUN.format(settings=plugin.settings_text, device=plugin.device, given=named)
-        answers = "answers" if self._variant is None else "request.output_tensors"
-        patterns = patterns_expression(case.target, f"{answers}[0].data", bits.size)
+        patterns = patterns_expression(case.target, self._result_text(0), bits.size)
         return script + print_statement(case.source, case.target, bits, patterns)

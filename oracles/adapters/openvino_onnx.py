@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
 from typing import Any
 
-from oracles.adapters.onnx_models import ModelBuilder
 from oracles.adapters.onnx_quantize_models import (
     NodeModels,
     OpsetNode,
@@ -25,28 +24,24 @@ from oracles.adapters.onnx_quantize_models import (
     usual_node,
     without_lengths,
 )
+from oracles.adapters.openvino_models import IMPORTS, READ, OnnxFrontEnd
 from oracles.adapters.openvino_plugin import Plugin, nothing
 from oracles.adapters.openvino_tensors import OpenvinoTensors
-from oracles.adapters.refusals import is_lacking, load
+from oracles.adapters.refusals import is_lacking
 from oracles.adapters.tensor_memory import tensor_content
 from oracles.protocol import Bits, Unsupported
 
 CACHED_MODELS = 32
 
 
-class OnnxNodes:
+class OnnxNodes(OnnxFrontEnd):
     """Runs models of one ONNX node by openvino, in the way that the adapter's variant names."""
 
     def __init__(
         self, openvino: Any, tensors: OpenvinoTensors, plugin: Plugin, variant: str | None
     ) -> None:
-        onnx: Any = load("onnx", "openvino")
-        self._openvino = openvino
-        self._tensors = tensors
-        self._plugin = plugin
-        self._variant = variant
-        self._numbers = ModelBuilder(onnx)
-        self._nodes = NodeModels(self._numbers)
+        super().__init__(openvino, tensors, plugin, variant)
+        self._nodes = NodeModels(self._builder)
         self._model = lru_cache(CACHED_MODELS)(self._read)
         self._compiled = lru_cache(CACHED_MODELS)(self._compile)
 
@@ -75,10 +70,8 @@ class OnnxNodes:
         shapes = self._shapes(node, tensors)
         if self._variant is None:
             model = self._model(node, shapes)
-            answers = [self._openvino.Tensor(each.element_type, []) for each in model.outputs]
-            if not model.evaluate(answers, [inputs[name] for name in _names(model)]):
-                raise Unsupported(f"openvino's reference does not evaluate this {node.operator}")
-            return answers
+            given = [inputs[name] for name in _names(model)]
+            return self._evaluate(model, given, f"this {node.operator}")
         compiled = self._compiled(node, shapes)
         request = compiled.create_infer_request()
         for name in _names(compiled):
@@ -116,8 +109,7 @@ class OnnxNodes:
     def _read_plainly(
         self, node: OpsetNode, shapes: Shapes, constants: Mapping[str, Bits] | None = None
     ) -> Any:
-        model = self._nodes.model(node, shapes, constants or {})
-        return self._plugin.core.read_model(model.SerializeToString())
+        return self._read_onnx(self._nodes.model(node, shapes, constants or {}))
 
     def _lacking(self, node: OpsetNode) -> str:
         """Return the reason if the CPU plugin lacks a node of these dtypes, else an empty text."""
@@ -143,22 +135,15 @@ class OnnxNodes:
         script += self._nodes.statement(node, shapes, constants)
         given = {}
         if is_folded:
-            script += initializers(node, tensors, self._numbers.element_type)
+            script += initializers(node, tensors, self._builder.element_type)
         else:
             for name in _names(self._model(node, shapes)):
                 shape, type_name = list(tensors[name].shape), self._tensors.name(dtypes[name])
                 given[name] = f"ov.Tensor({name}, {shape}, ov.Type.{type_name})"
-        script += READ
-        answers = "answers" if self._variant is None else "request.output_tensors"
-        if self._variant is None:
-            script += EVALUATE.format(given=", ".join(given.values()))
-        else:
-            named = ", ".join(f'"{name}": {tensor}' for name, tensor in given.items())
-            plugin = self._plugin
-            script += RUN.format(settings=plugin.settings_text, device=plugin.device, given=named)
+        script += READ + self._run_statements(given)
         for number, (name, dtype) in enumerate(node.outputs):
             count = tensors["x"].size if name == "y" else 1
-            patterns = patterns_expression(dtype, f"{answers}[{number}].data", count)
+            patterns = patterns_expression(dtype, self._result_text(number), count)
             script += print_patterns(name, patterns)
         return script
 
@@ -171,23 +156,3 @@ def _words(node: OpsetNode) -> str:
 def _names(model: Any) -> list[str]:
     """Return the names of a model's inputs; the front end drops those that it does not use."""
     return [str(each.get_any_name()) for each in model.inputs]
-
-
-IMPORTS = """\
-import numpy as np
-import onnx.parser
-import openvino as ov
-
-"""
-
-READ = "model = ov.Core().read_model(model.SerializeToString())\n"
-
-EVALUATE = """\
-answers = [ov.Tensor(each.element_type, []) for each in model.outputs]
-model.evaluate(answers, [{given}])
-"""
-
-RUN = """\
-request = ov.Core().compile_model(model, "{device}", {settings}).create_infer_request()
-request.infer({{{given}}})
-"""
