@@ -5,7 +5,7 @@ The tables of a run hold these words, so that their bytes depend on them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from reports.problems import (
     BrokenAdapter,
@@ -14,9 +14,9 @@ from reports.problems import (
     ChangesWithShape,
     Died,
     DiffersFromVariant,
-    FaultyStep,
     Note,
     NotRefused,
+    Origin,
     Problem,
     Refused,
     Unoffered,
@@ -108,8 +108,8 @@ def words(problem: Problem) -> str:
             return how
         case BrokenAdapter(dtype=dtype, how=how):
             return f"the adapter, not the framework: {dtype}: {how}"
-        case FaultyStep():
-            return _step_words(problem)
+        case Origin(words=told):
+            return told
         case Note(text=text):
             return text
 
@@ -123,33 +123,6 @@ def error_words(error: str, line: str, is_of_adapter: bool) -> str:
     if is_of_adapter and error == "NotImplementedError":
         told += "; raise castigate.Unsupported to decline a case"
     return told
-
-
-MOST_CARRIERS = 3
-"""The most carriers that a sentence names; of more, the others are counted."""
-
-
-def _step_words(problem: FaultyStep) -> str:
-    parts = [f"its {problem.step} is at fault" if problem.step else ""]
-    parts += [f"{listed(problem.also)} too" if problem.also else ""]
-    parts += [f"not {listed(problem.right)}" if problem.right else ""]
-    parts += [bias_words(problem)]
-    return "; ".join(filter(None, parts))
-
-
-def bias_words(problem: FaultyStep) -> str:
-    """Say how far magnitudes are off on average; empty if wrong answers are no wrong roundings."""
-    if not problem.inputs:
-        return ""
-    side = "small" if problem.bias < 0 else "large"
-    units = f"{abs(problem.bias):.4g} units of the last place"
-    return f"magnitudes are {units} too {side} on average of {problem.inputs:,} inputs"
-
-
-def listed(carriers: Sequence[str]) -> str:
-    """List names of carriers, the last ones as a number if there are many."""
-    others = len(carriers) - MOST_CARRIERS
-    return ", ".join(carriers[:MOST_CARRIERS]) + (f" and {others} more" if others > 0 else "")
 
 
 def _at(where: str, text: str) -> str:

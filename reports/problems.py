@@ -10,12 +10,14 @@ renaming one changes the format.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 from reports.grading.failure_runs import Runs
-from specs.cases import Shape
+from specs.cases import Case, Shape
+from specs.operations import problem_of_family
 
 ShownDatum = int | str
 """A bit pattern, or a text of the string dtype."""
@@ -288,24 +290,27 @@ class BrokenAdapter:
     how: str
 
 
-Step = Literal["load", "operation", "store", "load or store", ""]
-"""A step of an operation that carries values; empty if it is not known which."""
-
-
 @dataclass(frozen=True)
-class FaultyStep:
-    """The step at which an operation that carries values gives wrong ones.
+class Origin(ABC):
+    """Where the wrong values of a case come from: what a family knows besides the values.
 
-    ``also`` are the carriers that answer the same inputs wrongly, too, and ``right`` those that
-    answer them rightly. If wrong answers are wrong roundings, ``bias`` is by how many units of the
-    last place magnitudes are too large on average of ``inputs`` inputs; else ``inputs`` is 0.
+    The family names its subclass, a dataclass with fields that JSON can hold, in its record.
     """
 
-    step: Step
-    also: tuple[str, ...] = ()
-    right: tuple[str, ...] = ()
-    bias: float = 0.0
-    inputs: int = 0
+    @property
+    @abstractmethod
+    def words(self) -> str:
+        """The origin in words."""
+
+    @property
+    @abstractmethod
+    def name_end(self) -> str:
+        """What the name of a finding ends with, so that each origin has its own; may be empty."""
+
+    @classmethod
+    @abstractmethod
+    def sentence_end(cls, found: Sequence[tuple[Case, Self]]) -> str:
+        """Return what the sentence of a finding ends with, given its cases with their origins."""
 
 
 @dataclass(frozen=True)
@@ -332,7 +337,7 @@ Fault = (
 )
 """A problem of a whole answer that breaks a rule, if it names one."""
 BrokenRule = WrongValues | Fault
-Problem = BrokenRule | FaultyStep | Unoffered | Died | BrokenAdapter | Note
+Problem = BrokenRule | Origin | Unoffered | Died | BrokenAdapter | Note
 
 KINDS: Mapping[str, type[Any]] = {"WrongInChain": WrongEnd, "WrongQuantized": WrongTensor} | {
     kind.__name__: kind
@@ -351,7 +356,6 @@ KINDS: Mapping[str, type[Any]] = {"WrongInChain": WrongEnd, "WrongQuantized": Wr
         Unoffered,
         Died,
         BrokenAdapter,
-        FaultyStep,
         Note,
     )
 }
@@ -362,10 +366,11 @@ NAMES = {kind: name for name, kind in KINDS.items()}
 
 def problem_json(problem: Problem) -> dict[str, Any]:
     """Encode a problem as an object for JSON; raise KeyError for wrong values."""
-    encoded = {each.name: getattr(problem, each.name) for each in fields(problem)}
+    kind = type(problem)
+    encoded = {each.name: getattr(problem, each.name) for each in fields(kind)}
     if isinstance(problem, WrongByAnyReading):
         encoded["readings"] = [*map(problem_json, problem.readings)]
-    return {"problem": NAMES[type(problem)]} | encoded
+    return {"problem": kind.__name__ if issubclass(kind, Origin) else NAMES[kind]} | encoded
 
 
 def decode_problem(encoded: Mapping[str, Any]) -> Any:
@@ -373,7 +378,7 @@ def decode_problem(encoded: Mapping[str, Any]) -> Any:
 
     Raise LookupError or TypeError for an unknown kind, or if a field is unknown or missing.
     """
-    kind = KINDS[encoded["problem"]]
+    kind = KINDS.get(encoded["problem"]) or problem_of_family(encoded["problem"])
     return kind(
         **{
             name: tuple(decode_problem(each) if isinstance(each, dict) else each for each in value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
+from pkgutil import resolve_name
 from typing import Any, NamedTuple
 
 from specs.cases import Case
@@ -32,6 +33,11 @@ def methods_of_families() -> Mapping[str, str]:
     """Map each adapter method that only a family's requests call to the type that it returns."""
     found: Mapping[str, str] = import_module(FAMILIES_MODULE).METHODS
     return found
+
+
+def problem_of_family(name: str) -> Any:
+    """Return the class of problems that a family defines; raise KeyError if none has the name."""
+    return resolve_name(import_module(FAMILIES_MODULE).PROBLEMS[name])
 
 
 def operation_of(case: Case) -> str:

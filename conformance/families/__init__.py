@@ -50,7 +50,8 @@ class Family:
     names and dtypes of a case's tensors. ``tensor`` has the functions of a family that takes one
     tensor and judges the result's shape. ``small`` returns small tensors of a case with all that is
     allowed for them. ``page`` is the page of the report on which cases stand by
-    their modes; other cases stand by their pair of dtypes.
+    their modes; other cases stand by their pair of dtypes. ``origin`` is the class of problems that
+    say where wrong values come from.
     """
 
     operations: tuple[str, ...]
@@ -69,6 +70,7 @@ class Family:
     tensor: str = ""
     small: str = ""
     page: str = ""
+    origin: str = ""
     methods: Mapping[str, str] = field(default_factory=dict)
     """The adapter methods that the family's requests call besides those of ``oracles.protocol``,
     each with the name of the type that it returns, such as ``Bits``."""
@@ -138,6 +140,7 @@ FAMILIES = (
         lines="conformance.families.cast.recorded:CastLines",
         cases="conformance.families.carriers.ruling:cases",
         page="conformance.families.carriers.page:PAGE",
+        origin="conformance.families.carriers.faulty_step:FaultyStep",
         methods={"carry": "Bits", "reproduce_carry": "str"},
         is_by_input=True,
     ),
@@ -156,6 +159,8 @@ OPERATIONS = tuple(name for each in FAMILIES if each.has_cases for name in each.
 """All operations of documents, in the order in which people see them."""
 METHODS = {name: type_ for each in FAMILIES for name, type_ in each.methods.items()}
 """The adapters' methods that only a family's requests call, with the types they return."""
+PROBLEMS = {each.origin.rpartition(":")[2]: each.origin for each in FAMILIES if each.origin}
+"""The classes of problems that only a family has, by their names in JSON."""
 BY_OPERATION = {operation: each for each in FAMILIES for operation in each.operations}
 NAMED_TENSORS = tuple(name for each in FAMILIES if each.tensors for name in each.operations)
 """The operations that take and return tensors by name."""

@@ -14,7 +14,7 @@ from oracles.protocol import Mask
 from reports.findings.failing_inputs import FailingInputs, Samples
 from reports.judgement import NO_ANSWER, NOT_RUN, AnswerDigest
 from reports.known_failures import KnownFailure
-from reports.problems import Died, FaultyStep, Problem, Unoffered
+from reports.problems import Died, Origin, Problem, Unoffered
 from specs.cases import Case
 from specs.formats import EXHAUSTIVE_BITS, Format
 from specs.operations import is_cast
@@ -132,9 +132,9 @@ class Cell:
         return KnownFailure(broken.rule, broken.wrong, broken.digest)
 
     @property
-    def faulty_step(self) -> FaultyStep | None:
-        """The step at fault, if this is an operation that carries values wrongly."""
-        return next((each for each in self.problems if isinstance(each, FaultyStep)), None)
+    def origin(self) -> Origin | None:
+        """Where the wrong values come from; None if that is not known."""
+        return next((each for each in self.problems if isinstance(each, Origin)), None)
 
     @property
     def must_have_inputs(self) -> bool:

@@ -24,7 +24,6 @@ from reports.findings.cells import (
 )
 from reports.findings.failing_inputs import answered_ruling, known_ruling
 from reports.findings.finding import KINDS, UNEXPLAINED, ExplainedCase, Finding
-from reports.findings.finding_text import name_in_step, where_words
 from reports.findings.intervals import region_words, segments
 from reports.findings.mechanism_search import MechanismSearch
 from reports.findings.root_causes import Undecided, explain_wrong_answers, sampled_kinds
@@ -107,7 +106,7 @@ class FindingsSearch:
 
 def _sorted_findings(backend: str, drafts: Drafts) -> list[Finding]:
     found = [
-        Finding(cause.name, backend, cause.kind, _placed(cause, draft), tuple(draft.explained))
+        Finding(cause.name, backend, cause.kind, _says(cause, draft), tuple(draft.explained))
         for cause, draft in drafts.items()
     ]
     return sorted(
@@ -150,7 +149,8 @@ def _drafts(
         answers = explanation.wrong
         is_steady = (answers.cell.source, answers.cell.target) not in unsteady
         for mechanism, share in explanation.shares.items():
-            name = name_in_step(mechanism.name, answers.cell.faulty_step)
+            origin = answers.cell.origin
+            name = mechanism.name + (origin.name_end if origin is not None else "")
             cause = Cause("wrong value", name)
             draft = drafts.setdefault(cause, _Draft(mechanism.says))
             draft.mechanisms.append(mechanism)
@@ -287,12 +287,13 @@ def _asked(cell: Cell, stored: StoredArrays) -> NDArray[Any] | None:
     return stored(cell.asked) if cell.asked is not None else None
 
 
-def _placed(cause: Cause, draft: _Draft) -> str:
-    """Return the sentence of a finding; of wrong values of carriers, also the step at fault."""
-    says = _sentence(draft)
-    if cause.kind != "wrong value":
+def _says(cause: Cause, draft: _Draft) -> str:
+    """Return the sentence of a finding, which ends with the origin of wrong values if known."""
+    says, cells = _sentence(draft), [each.cell for each in draft.explained]
+    found = [(each.as_case, each.origin) for each in cells if each.origin is not None]
+    if cause.kind != "wrong value" or not found:
         return says
-    return says + where_words([each.cell for each in draft.explained])
+    return says + found[0][1].sentence_end(found)
 
 
 def _sentence(draft: _Draft) -> str:

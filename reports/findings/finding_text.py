@@ -12,17 +12,15 @@ from reports.counterexample.drawing import datum_with_value, quoted
 from reports.findings.cells import Cell
 from reports.findings.finding import UNEXPLAINED, ExplainedCase, Finding, FindingKind, Findings
 from reports.findings.roads import together
-from reports.problem_words import bias_words, listed, words
+from reports.problem_words import words
 from reports.problems import (
     BrokenPromise,
-    FaultyStep,
     Refused,
     WrongByAnyReading,
     WrongElement,
     WrongShape,
     WrongTensor,
 )
-from specs.cases import CARRIER
 from specs.formats import format_named
 from specs.plain_text import plain_text
 
@@ -285,25 +283,3 @@ def finding_record(finding: Finding, findings: Findings, version: str) -> dict[s
             for each in finding.explained
         ],
     }
-
-
-def name_in_step(mechanism: str, step: FaultyStep | None) -> str:
-    """Return the name of a finding: that of the mechanism, and of the step if it is known."""
-    if step is None or not step.step:
-        return mechanism
-    return f"{mechanism}-in-{step.step.replace(' ', '-')}"
-
-
-def where_words(cells: Sequence[Cell]) -> str:
-    """Say in which step of which carriers cases go wrong, and how far they are off on average.
-
-    Empty if no case carries values.
-    """
-    found = [(cell, step) for cell in cells if (step := cell.faulty_step) is not None]
-    if not found:
-        return ""
-    carriers = listed([*dict.fromkeys(cell.as_case.mode[CARRIER] for cell, _ in found)])
-    steps = [step for _, step in found]
-    where = f", in the {steps[0].step} of {carriers}" if steps[0].step else f", in {carriers}"
-    worst = max(steps, key=lambda each: (abs(each.bias), each.inputs))
-    return "; ".join(filter(None, (where, bias_words(worst))))

@@ -14,6 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from conformance.families.carriers.bias import mean_error
+from conformance.families.carriers.faulty_step import FaultyStep, Step
 from conformance.families.carriers.request import Carry
 from conformance.families.cast.graded import GradedAnswers
 from conformance.judging.asking import Ask
@@ -23,7 +24,6 @@ from oracles.backend.requests import Cast, MethodRequest
 from oracles.protocol import Bits
 from oracles.reference import exact
 from reports.grading.allowed_answers import ALLOWED
-from reports.problems import FaultyStep, Step
 from specs.cases import CARRIER, Case
 from specs.editions import edition
 from specs.formats import Format, format_named

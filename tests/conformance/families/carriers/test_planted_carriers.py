@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 
 from conformance.families.carriers.bias import errors
+from conformance.families.carriers.faulty_step import FaultyStep
 from conformance.families.carriers.steps import faulty_step
 from conformance.families.cast.graded import GradedAnswers
 from oracles.reference import exact
 from reports.grading.allowed_answers import ALLOWED, NOT_ALLOWED
 from reports.problem_words import words
-from reports.problems import FaultyStep
+from reports.problems import decode_problem, problem_json
 from specs.cases import Case
 from specs.formats import Format, format_named
 from specs.ruling import ruling
@@ -114,6 +115,24 @@ def test_the_words_name_few_carriers() -> None:
         "its store is at fault; a, b, c and 1 more too; not e; magnitudes are 0.5 units of the"
         " last place too small on average of 65,536 inputs"
     )
+
+
+def test_the_problem_of_a_stored_run_is_read() -> None:
+    stored = {
+        "problem": "FaultyStep",
+        "step": "load or store",
+        "also": ["a", "b"],
+        "right": [],
+        "bias": 0.25,
+        "inputs": 16,
+    }
+    step = FaultyStep("load or store", ("a", "b"), (), 0.25, 16)
+    assert decode_problem(stored) == step
+    assert decode_problem(problem_json(step)) == step
+    assert {**problem_json(step), "also": ["a", "b"], "right": []} == stored
+    assert step.name_end == "-in-load-or-store"
+    with pytest.raises(LookupError):
+        decode_problem(stored | {"problem": "FaultySteps"})
 
 
 def by_fractions(source: Format, target: Format, given: int, got: int) -> Fraction | None:
