@@ -47,6 +47,11 @@ def operation_of(case: Case) -> str:
     return document_named(case.document).entry.operation
 
 
+def is_by_input(operation: str) -> bool:
+    """Return whether the documents of an operation rule each input by itself."""
+    return operation in import_module(FAMILIES_MODULE).BY_INPUT
+
+
 def is_cast(case: Case) -> bool:
     """Return whether a case is a cast, or a call that makes one: each element has a ruling."""
     return operation_of(case) in ("cast", "call")

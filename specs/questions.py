@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from specs.calls import SHAPE
 from specs.case_rules import case_rules
-from specs.cases import CARRIER, Case, parse_shape
+from specs.cases import Case, parse_shape
 from specs.editions import edition
 from specs.errors import CastigateError, DocumentError, closest
 from specs.formats import dtype_spelled, dtypes_spelled, either, refuse_rounded_operands
@@ -247,13 +247,15 @@ def case_meant(document: str, parts: Sequence[str]) -> Case:
 def _of_documents_called(word: str, path: Sequence[str]) -> list[Case]:
     """Return the casts of a pair in the documents that a word means, or else their only case of it.
 
-    Where these documents list other cases too, casts count only if one decides a value. Raise
-    CastigateError if no casts count and the documents do not list exactly one case.
+    Where these documents list other cases too, casts count only if one decides a value. A document
+    that is asked by its name counts only alone. Raise CastigateError if no casts count and the
+    documents do not list exactly one case.
     """
     names, version = documents_called(word), word.partition(":")[2]
     casts = _casts(path, names, version)
     listed = [case for name in names if (case := _case_if_any(name, version, path)) is not None]
-    listed = [each for each in listed if CARRIER not in each.mode] or listed
+    always = documents_always_asked()
+    listed = [each for each in listed if each.document in always] or listed
     if casts and (any(map(_tells_values, casts)) or all(map(is_cast, listed))):
         return casts
     pair = " to ".join(map(dtype_spelled, path[:2]))

@@ -31,6 +31,7 @@ from specs.model.vocabulary import (
     Rounding,
     atoms,
 )
+from specs.operations import is_by_input
 from specs.outcomes import (
     Anything,
     Behaves,
@@ -68,15 +69,13 @@ def rule_case(document: Document, case: Case) -> Ruling:
     Raise DocumentError if the rules leave a gap, overlap, round in several ways, or have an outcome
     that is impossible. Raise CastigateError if single inputs of the case have no rules.
     """
-    match document.entry.operation:
-        case "cast" | "call" | "carry":
-            pass
-        case operation if operation in SHAPED:
-            message = f"{case.id} is a {operation}; run `castigate explain` to see its result"
-            raise CastigateError(message)
-        case operation:
-            message = f"{case.id} is no cast: it asks to {operation} tensors"
-            raise CastigateError(f"{message}; use castigate run or pytest conformance")
+    operation = document.entry.operation
+    if operation in SHAPED:
+        message = f"{case.id} is a {operation}; run `castigate explain` to see its result"
+        raise CastigateError(message)
+    if not is_by_input(operation):
+        message = f"{case.id} is no cast: it asks to {operation} tensors"
+        raise CastigateError(f"{message}; use castigate run or pytest conformance")
     version = edition(document, case.version)
     if case.example is not None:
         return _example(document.entry.examples[case.example], case)

@@ -159,6 +159,8 @@ OPERATIONS = tuple(name for each in FAMILIES if each.has_cases for name in each.
 """All operations of documents, in the order in which people see them."""
 METHODS = {name: type_ for each in FAMILIES for name, type_ in each.methods.items()}
 """The adapters' methods that only a family's requests call, with the types they return."""
+BY_INPUT = tuple(name for each in FAMILIES if each.is_by_input for name in each.operations)
+"""The operations of which each input is a question of its own."""
 PROBLEMS = {each.origin.rpartition(":")[2]: each.origin for each in FAMILIES if each.origin}
 """The classes of problems that only a family has, by their names in JSON."""
 BY_OPERATION = {operation: each for each in FAMILIES for operation in each.operations}

@@ -35,7 +35,7 @@ DICTIONARY = 1 << 26
 def released_cases() -> list[Case]:
     """Return the cases of the release: the yardsticks but for some overflows, and documents.
 
-    Documents of checked casts, which are asked by name only, stay out: codecs check nothing.
+    Documents that are asked by name only stay out: codecs check nothing, and carry nothing.
     """
     by_name = documents().keys() - documents_always_asked()
     cases = selected_cases((), ())

@@ -262,6 +262,9 @@ def test_checked_casts_of_tables_are_asked_by_name_only() -> None:
     assert not {"arrow-cast", "polars-cast", "duckdb-cast"} & {*asked}
     [case], *_ = read_question(["polars", "float32", "int8", "300"])
     assert case.id == "polars-cast:2/float32/int8/strict:True/wrap_numerical:False"
+    for word, document in {"tensorflow": "tensorflow-bitcast", "jax": "jax-carriers"}.items():
+        [case] = read_question([word, "float32", "float32"]).cases
+        assert case.document == document
 
 
 def test_a_question_without_modes_is_about_the_default_ones() -> None:
