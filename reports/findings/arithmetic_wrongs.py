@@ -32,7 +32,6 @@ from reports.findings.wrong import (
     without_example,
 )
 from specs.behaviors import behaviors
-from specs.cases import CARRIER
 from specs.formats import Format, format_named
 
 SINGLE = format_named("float32")
@@ -347,11 +346,11 @@ def _computed_in(dtype: str) -> Wrong:
 
 
 def integers_through_floats(asked: CaseFormats) -> Iterator[Wrong]:
-    """Yield the rows of integers that an operation carries through floats; none of a cast.
+    """Yield the rows of integers that are converted to a float and back.
 
-    Documents of carriers need not list the conversion back, so no row that follows rules has it.
+    Documents need not list the conversion back, so that no row which follows rules has it.
     """
-    if CARRIER in asked.case.mode and asked.source.is_integral and asked.target.is_integral:
+    if asked.source.is_integral and asked.target.is_integral:
         yield from map(_computed_in, BETWEEN)
 
 

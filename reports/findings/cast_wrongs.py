@@ -203,11 +203,40 @@ _as_c = replace(
 )
 
 
+def _quiet(given: GivenAnswers) -> Patterns:
+    quiet: Patterns = given.inputs | given.inputs.dtype.type(1 << given.source.entry.mantissa - 1)
+    return quiet
+
+
+@computing(
+    "quiets-nans",
+    "makes signaling NaNs quiet",
+    lambda asked: asked.source == asked.target and asked.source.entry.nan == "ieee",
+    matches=lambda given, level: given.nans & (given.answers == _quiet(given)),
+    outranks_behaviors=True,
+    changes_nans=True,
+)
+def _quieted(given: GivenAnswers) -> RowAnswers:
+    return RowAnswers(_quiet(given), given.nans)
+
+
+def _are_nans_but_for_sign(given: GivenAnswers, level: str) -> Mask:
+    other = negated(given.target, given.answers)
+    return _stay_nans(given, level) & allowed(given.case, given.inputs, other, level)
+
+
+def _stay_nans(given: GivenAnswers, level: str) -> Mask:
+    stays: Mask = given.nans & is_nan(given.target, given.answers)
+    return stays
+
+
 @computing(
     "nan-sign",
     "gives a NaN of the wrong sign",
     lambda asked: asked.target.has_signed_nan,
-    matches=lambda given, level: given.nans & is_nan(given.target, given.answers),
+    matches=_are_nans_but_for_sign,
+    alike="another NaN",
+    outranks_behaviors=True,
     changes_nans=True,
 )
 def _nan_sign(given: GivenAnswers) -> RowAnswers:
@@ -225,15 +254,39 @@ def _nan_sign(given: GivenAnswers) -> RowAnswers:
     return RowAnswers(wrong, answered & given.nans)
 
 
+_nan_payload = replace(
+    _nan_sign,
+    name="nan-payload",
+    says="gives a NaN of another payload",
+    matches=_stay_nans,
+    outranks_behaviors=False,
+    is_behavior=True,  # So that it does not take what a row above explains.
+)
+
+
+def _rounds_on_the_way(asked: CaseFormats) -> bool:
+    rules = known_ruling(without_example(asked.case))
+    return rules is not None and bool(rules.on_the_way)
+
+
 @computing(
     "unchanged",
     "gives the input back as it is",
-    lambda asked: asked.source == asked.target,
+    lambda asked: asked.source == asked.target and not _rounds_on_the_way(asked),
+    matches=lambda given, level: given.answers == given.inputs,
     tells="what",
     outranks_behaviors=True,
 )
 def _unchanged(given: GivenAnswers) -> RowAnswers:
     return RowAnswers(given.inputs, everywhere(given))
+
+
+_left_unrounded = replace(
+    _unchanged,
+    name="skips-rounding",
+    says="leaves out the rounding to a narrower dtype, and gives the input back as it is",
+    applies=lambda asked: asked.source == asked.target and _rounds_on_the_way(asked),
+)
 
 
 @computing(
@@ -363,9 +416,12 @@ def _wrong_sign(given: GivenAnswers) -> RowAnswers:
 
 WRONGS: tuple[Wrong | RowsOfTable, ...] = (
     *CODEC_WRONGS,
+    _quieted,
     _nan_sign,
+    _nan_payload,
     _as_c,
     _constants,
+    _left_unrounded,
     through_usual,
     integers_through_floats,
     *EXPONENT_BITS,

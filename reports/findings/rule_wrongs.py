@@ -22,10 +22,11 @@ from reports.findings.wrong import (
     right,
     rounded,
 )
-from specs.cases import CARRIER, Case
+from specs.cases import Case
 from specs.editions import edition
 from specs.formats import Format, format_named, formats
 from specs.loader import document_named
+from specs.operations import is_cast
 
 BETWEEN = ("float32", "float16", "bfloat16", "float64")
 """The dtypes through which backends are likely to convert."""
@@ -39,19 +40,10 @@ def through(dtype: str) -> Wrong:
     return following(
         f"through-{dtype}" if is_whole else f"rounds-twice-through-{dtype}",
         f"converts to {dtype} first" if is_whole else f"rounds twice, through {dtype}",
-        lambda case: from_dtype(case, dtype),
+        lambda case: case_between(case, dtype, case.target),
         lambda given: converted(given.case, dtype, given.inputs),
         has_nans=is_whole,  # A second rounding does not change NaNs, but no integer is one.
     )
-
-
-def from_dtype(case: Case, dtype: str) -> Case:
-    """Return the case of another source; if a carrier does not take it, that of another carrier."""
-    same = replace(case, source=dtype, example=None)
-    rules = answered_ruling(case)
-    if CARRIER not in case.mode or rules is None or rules.on_the_way or answered_ruling(same):
-        return same
-    return case_between(case, dtype, case.target) or same
 
 
 def through_usual(asked: CaseFormats) -> Iterator[Wrong]:
@@ -135,11 +127,14 @@ def other_mode(parameter: str, value: str) -> Wrong:
 
 
 def other_modes(asked: CaseFormats) -> Iterator[Wrong]:
-    """Yield a row for every other value of each parameter that the case has."""
+    """Yield a row for every other value of each parameter of a cast.
+
+    The parameter of another operation may name it: it is no option that a backend could ignore.
+    """
     case = asked.case
+    if not is_cast(case):
+        return
     for name, parameter in edition(document_named(case.document), case.version).parameters():
-        if name == CARRIER:
-            continue  # Each operation is asked by itself: it is no option that one could ignore.
         for value in parameter.values:
             if case.mode.get(name, value) != value:
                 yield other_mode(name, value)
@@ -231,17 +226,13 @@ def taken_for_others(asked: CaseFormats) -> Iterator[Wrong]:
 
 
 def case_between(case: Case, source: str, target: str) -> Case | None:
-    """Return the first case of another pair with this case's values of shared parameters; or None.
+    """Return the first case of another pair that has the values of this case's parameters; or None.
 
-    A parameter that only one of the two cases has may have any value, and so may a carrier.
+    A value that the other pair has in no case may be another one there.
     """
     modes = _modes_between(case.document, case.version).get((source, target), ())
-    same = (
-        each
-        for each in modes
-        if all(key == CARRIER or case.mode.get(key, value) == value for key, value in each)
-    )
-    found = case.modes if case.modes in modes else next(same, None)
+    wanted = {mode for each in modes for mode in each}.intersection(case.modes)
+    found = next((each for each in modes if wanted.issubset(each)), None)
     if found is None:
         return None
     return replace(case, source=source, target=target, modes=found, example=None)

@@ -61,8 +61,10 @@ CASES = (
     Case("small-floats", "1", "float4e2m1", "float32", ()),
     case_named("pypto-cast:0.2/float32/int16/mode:CAST_RINT/satmode:on"),
     case_named("stablehlo-reduce-precision:1.20/float64/float64/bits:e5m10"),
+    case_named("jax-carriers:0.10/float32/float32/carrier:add-zero"),
 )
 MOST_INPUTS = 3000
+F32 = "onnx-carriers:25/float32/float32"
 
 
 def given_in(case: Case) -> GivenAnswers:
@@ -202,6 +204,32 @@ def test_a_nan_of_the_wrong_sign_is_not_the_recommended_one() -> None:
     answers = row.answers(GivenAnswers(case, nans, np.array([0x7F, 0x7F], np.uint8)))
     assert answers is not None
     assert answers.codes.tolist() == [0xFF, 0x7F]
+
+
+@pytest.mark.parametrize(
+    ("answer", "name"),
+    [
+        (0x7E01, "quiets-nans"),
+        (0xFC01, "nan-sign"),
+        (0x7C02, "nan-payload"),
+        (0xFE01, "nan-payload"),
+    ],
+)
+def test_another_nan_is_quiet_or_of_another_sign_or_payload(answer: int, name: str) -> None:
+    case = case_named("onnx-carriers:25/float16/float16/carrier:expand")
+    given = GivenAnswers(case, np.array([0x7C01], np.uint16), np.array([answer], np.uint16))
+    rows = [row.name for row in wrongs_of(case) if row.explains(given, "recommended").any()]
+    assert rows[0] == name
+    assert "unchanged" not in rows
+
+
+def test_only_where_a_document_rounds_on_the_way_rounding_is_left_out() -> None:
+    names = {
+        carrier: {row.name for row in wrongs_of(case_named(f"{F32}/carrier:{carrier}"))}
+        & {"unchanged", "skips-rounding"}
+        for carrier in ("through-float16", "expand")
+    }
+    assert names == {"through-float16": {"skips-rounding"}, "expand": {"unchanged"}}
 
 
 @pytest.mark.parametrize(

@@ -161,12 +161,12 @@ FAULTS: dict[str, Fault] = {
         "https://github.com/pytorch/pytorch/issues/190052",
     ),
     "a fusion keeps what bfloat16 would round": Fault(
-        "unchanged-in-operation",
+        "skips-rounding-in-operation",
         computes(("bfloat16-and-back",), lambda case, loaded, answers: loaded),
         "https://github.com/pytorch/pytorch/issues/181568",
     ),
     "a fusion keeps what float16 would round": Fault(
-        "unchanged-in-operation",
+        "skips-rounding-in-operation",
         computes(("float16-and-back",), lambda case, loaded, answers: loaded),
         "https://github.com/pytorch/pytorch/issues/185337",
     ),
