@@ -22,7 +22,7 @@ less than half of the time.
 """
 CHECKED = 1 << 13
 """How many inputs at a time are checked to be unchanged."""
-PART = 1 << 14
+PART = 1 << 15
 """Inputs of each call of a compiled loop: with their answers they fit well into that cache."""
 
 

@@ -149,12 +149,13 @@ def _repeats_row(table: Table, row: int, inside: int, answers: NDArray[Any]) -> 
     mask = rise.dtype.type(table.ruling.target.mask)
     lifts = numbers * rise
     body = answers[: whole * ROW].reshape(whole, ROW)
-    tail = (codes[:remainder] + lifts[-1]) & mask
-    if ((answers[whole * ROW :] ^ tail) & cares[:remainder]).any():
+    tail = answers[whole * ROW :]
+    above = (tail - codes[:remainder] - lifts[-1]) & mask | tail & ~mask
+    if (above & cares[:remainder]).any():
         return False
     expected = codes + lifts[:-1, np.newaxis]
-    if table.ruling.target.bits < 8 * rise.dtype.itemsize:
-        expected &= mask
+    is_narrow = mask != ~rise.dtype.type(0)
     if not (~cares).any():
-        return not (body != expected).any()
-    return not ((body ^ expected) & cares).any()
+        return not (body != (expected & mask if is_narrow else expected)).any()
+    above = (body - expected) & mask | body & ~mask if is_narrow else body - expected
+    return not (above & cares).any()

@@ -116,8 +116,8 @@ class DeviceCheck:
         lifts = self._copied((numbers * rise).view(self._signed))
         body = answers[: whole * ROW].view(whole, ROW) - lifts[:-1, None]
         tail = answers[whole * ROW :] - lifts[-1]
-        if self._table.cares[row].all() and not self._is_narrow:
+        if not (~self._table.cares[row]).any() and not self._is_narrow:
             return (body != codes).any() | (tail != codes[:remainder]).any()
         cares = self._cares[row, offset : offset + ROW]
-        wrong = ((body ^ codes) & cares).any()
-        return wrong | ((tail ^ codes[:remainder]) & cares[:remainder]).any()
+        wrong = ((body - codes) & cares).any()
+        return wrong | ((tail - codes[:remainder]) & cares[:remainder]).any()

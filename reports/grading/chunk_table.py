@@ -32,9 +32,10 @@ class Table:
     ``firsts`` has the first input of each segment. ``bounds`` are the low and high ends of each of
     two ranges; of a row, those of all codes. A row is stored with its first repetition, so that
     ``ROW`` codes can be read from any offset; each repetition raises its codes by ``rises``.
-    ``cares`` masks the bits of a row's answers that are compared: all, or where any code is allowed
-    those beyond the target's. The slope of a row is the amount by which each code is above the one
-    before it. It is 0 if that amount is not the same for all codes, also where the row is repeated.
+    ``cares`` masks the bits of an answer minus its code that must be 0: all, or all but the lowest
+    if the next code is allowed too, or those beyond the target's if any code is. The slope of a row
+    is the amount by which each code is above the one before it. It is 0 if that amount is not the
+    same for all codes, also where the row is repeated, or if more than these codes are allowed.
     """
 
     ruling: Ruling
@@ -144,29 +145,37 @@ class Rows:
     def add(self, shift: int, steps: NDArray[np.void]) -> int:
         """Add a row for a stretch with periods of ``1 << shift`` inputs; return its number.
 
-        A period has at most ``ROW`` inputs, and ``steps`` are those of one. Without adding a row,
-        return the kind ``NEEDS_GRADING`` if none can hold what is allowed, or ``anything`` if every
-        code is.
+        A period has at most ``ROW`` inputs, and ``steps`` are those of one. A step may allow a
+        code, two neighboring codes, as documents do that leave the direction of rounding open, or
+        any code. Without adding a row, return the kind ``NEEDS_GRADING`` if none can hold what is
+        allowed, or ``anything`` if every code is.
         """
         if self.are_refused(steps).any():
             return NEEDS_GRADING
         free = (steps["low"] == 0) & (steps["high"] == self.mask)
         if free.all():
             return self.anything
-        rises = np.unique(steps["rise"][~free])
-        has_two = (steps["low"] != steps["other_low"]) | (steps["rise"] != steps["other_rise"])
-        if rises.size > 1 or (has_two | (steps["low"] != steps["high"]))[~free].any():
+        fixed, mask = steps[~free], np.uint64(self.mask)
+        rises = np.unique([fixed["rise"], fixed["other_rise"]])
+        is_range = (fixed["low"] != fixed["high"]) | (fixed["other_low"] != fixed["other_high"])
+        # Of two neighboring codes, which a step has in either order, the row gets the lower.
+        up = (steps["other_low"] - steps["low"]) & mask
+        beyond = np.minimum(up, -up & mask)
+        if rises.size > 1 or is_range.any() or (beyond[~free] > 1).any():
             return NEEDS_GRADING
+        lower = np.where(up == beyond, steps["low"], steps["other_low"])
+        ignored = np.where(free, mask, beyond)
         inside = np.arange(2 * ROW, dtype=np.uint64)
         periods, offsets = inside >> np.uint64(shift), inside & np.uint64((1 << shift) - 1)
         step = np.searchsorted(steps["offset"], offsets, "right") - 1
-        codes = (steps["low"][step] + periods * steps["rise"][step]) & np.uint64(self.mask)
+        codes = (lower[step] + periods * steps["rise"][step]) & mask
         rise = int(rises[0]) * (ROW >> shift) & self.mask
-        slopes = np.unique(np.diff(codes) & np.uint64(self.mask))
-        is_line = slopes.size == 1 and int(slopes[0]) * ROW & self.mask == rise and not free.any()
+        slopes = np.unique(np.diff(codes) & mask)
+        is_line = (
+            slopes.size == 1 and int(slopes[0]) * ROW & self.mask == rise and not ignored.any()
+        )
         self.codes.append(codes)
-        cares = np.array([self.word, self.word & ~self.mask], np.uint64)
-        self.cares.append(cares[free[step].astype(int)])
+        self.cares.append(np.uint64(self.word) & ~ignored[step])
         self.rises.append(rise)
         self.slopes.append(int(slopes[0]) if is_line else 0)
         return len(self.codes) - 1
