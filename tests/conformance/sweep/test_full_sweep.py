@@ -91,6 +91,8 @@ Found = dict[tuple[str, str], list[tuple[int, int]]]
 
 HALF = "onnx-cast:13/float32/float16"
 INTEGER = "onnx-cast:13/float32/int32"
+TO_EITHER = "openvino-convert:1/float32/int32"
+"""A fraction is truncated, or rounded to nearest, ties to even."""
 FLOAT = "onnx-cast:13/int32/float32"
 OF_HALF, OF_INTEGER, OF_FLOAT = "float-to-float", "float-to-integer", "integer-to-float"
 REQUIRED, RECOMMENDED = "required", "recommended"
@@ -134,6 +136,12 @@ FAULTS: dict[str, tuple[str, Spoil, Found, str]] = {
         {(OF_INTEGER, REQUIRED): one(FROM_2_TO_21 + 8) + one(FROM_2_TO_21 + 12),
          (OF_INTEGER, RECOMMENDED): [(FROM_2_TO_21 + 9, FROM_2_TO_21 + 11),
                                      (FROM_2_TO_21 + 13, FROM_2_TO_21 + 15)]}, "violates"),
+    # The answers to 2^21 + 2.75, 3.5 and 3.75 are rounded to nearest then.
+    "whole numbers with fractions that may be rounded up": (
+        TO_EITHER, between(FROM_2_TO_21 + 8, FROM_2_TO_21 + 15, lambda answers: answers + 1),
+        {(OF_INTEGER, REQUIRED): one(FROM_2_TO_21 + 8) + one(FROM_2_TO_21 + 12),
+         (OF_INTEGER, RECOMMENDED): [(FROM_2_TO_21 + 9, FROM_2_TO_21 + 10),
+                                     *one(FROM_2_TO_21 + 13)]}, "violates"),
     "the last integer": (
         FLOAT, between(0xFFFF_FFFF, 0xFFFF_FFFF, lambda answers: answers ^ 1),
         {(OF_FLOAT, REQUIRED): one(0xFFFF_FFFF)}, "violates"),
@@ -143,7 +151,8 @@ FAULTS: dict[str, tuple[str, Spoil, Found, str]] = {
          (OF_FLOAT, RECOMMENDED): [
              (odd, odd) for odd in range(OVER_2_TO_24 + 1, OVER_2_TO_24 + 8, 2)]}, "violates"),
 }  # fmt: skip
-OPEN = {HALF: 0, INTEGER: (0x8000_0000 - 0x4F00_0000) + (1 << 32) - 0xCF00_0001, FLOAT: 0}
+BEYOND_INTEGERS = (0x8000_0000 - 0x4F00_0000) + (1 << 32) - 0xCF00_0001
+OPEN = {HALF: 0, INTEGER: BEYOND_INTEGERS, TO_EITHER: BEYOND_INTEGERS, FLOAT: 0}
 
 
 @pytest.mark.ci_runs_one_of(16)
