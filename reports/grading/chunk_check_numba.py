@@ -58,7 +58,7 @@ def _all_right(
 ) -> Any:
     # Indexed, as arrays that are unpacked lose their layout, and their loops are not vectorized.
     firsts, kinds = segments[0], segments[1]
-    codes, cares, rises, slopes = rows[0], rows[1], rises[0], rises[1]
+    codes, cares, rises, slopes, plain = rows[0], rows[1], rises[0], rises[1], rises[2]
     segment = np.searchsorted(firsts, first, "right") - 1
     begin, wrong = 0, False
     while begin < answers.size and not wrong:
@@ -76,7 +76,7 @@ def _all_right(
             code, mask = _at_slope(codes[kind, 0], slopes[kind], inside), bounds[1, segment]
             wrong = _differs_from_line(part, code, slopes[kind], mask, moving, step)
         elif kind >= 0:
-            row, mask = (codes[kind], cares[kind], rises[kind]), bounds[1, segment]
+            row, mask = (codes[kind], cares[kind], rises[kind], plain[kind]), bounds[1, segment]
             wrong = _differs_from_row(part, row, mask, inside, moving, step)
         else:
             wrong = kind != ANYTHING
@@ -195,11 +195,11 @@ def _differs_from_row(
 ) -> Any:
     """Return whether answers, beginning ``inside`` inputs into a segment, do not repeat its row.
 
-    ``row`` has its codes, its cares and its rise. ``step`` is added to ``inputs`` in place, unless
-    they are None.
+    ``row`` has its codes, its cares, its rise, and whether no mask is needed. ``step`` is added to
+    ``inputs`` in place, unless they are None.
     """
     width = answers.dtype.type
-    codes, cares, rise = row
+    codes, cares, rise, is_plain = row
     wrong_bits = width(0)
     nth, begin = inside // ROW, inside % ROW
     codes, cares = codes[begin : begin + ROW], cares[begin : begin + ROW]
@@ -210,7 +210,12 @@ def _differs_from_row(
         part = answers[start : start + ROW]
         moving = None if inputs is None else inputs[start : start + ROW]
         lift = _at_slope(width(0), rise, nth)
-        if not beyond:
+        if is_plain:
+            for at in range(part.size):
+                wrong_bits = width(wrong_bits | (part[at] ^ width(codes[at] + lift)))
+                if moving is not None:
+                    moving[at] += step
+        elif not beyond:
             for at in range(part.size):
                 above = width(part[at] - width(codes[at] + lift))
                 wrong_bits = width(wrong_bits | (above & cares[at]))

@@ -51,14 +51,16 @@ class Table:
     def stacked(self) -> tuple[Any, ...]:
         """The arrays as numba's check takes them, stacked into four.
 
-        These are firsts with kinds, bounds, rows with cares, and rises with slopes. numba examines
-        each argument of each call, so few are best.
+        These are firsts with kinds, bounds, rows with cares, and rises with slopes and, per row,
+        whether every bit of its answers must be that of its code (1 or 0). numba examines each
+        argument of each call, so few are best.
         """
+        plain = (self.cares == self.bounds.dtype.type(self.ruling.target.mask)).all(axis=1)
         return (
             np.stack([self.firsts.astype(np.int64), self.kinds.astype(np.int64)]),
             self.bounds,
             np.stack([self.rows, self.cares]),
-            np.stack([self.rises, self.slopes]),
+            np.stack([self.rises, self.slopes, plain.astype(self.rises.dtype)]),
         )
 
     @cached_property
