@@ -195,6 +195,11 @@ FAULTS: dict[str, Fault] = {
         computes(("copy-after-rounding-down",), behaving("truncate-infinity")),
         "https://github.com/Xilinx/mlir-aie/pull/3726",
     ),
+    "another kernel leaves a mode behind": Fault(
+        "rounds-floor-in-operation",
+        computes(("copy-after-rounding-down",), rounds_down),
+        "https://github.com/amd/IRON/issues/180",
+    ),
     "a core whose register rounds down": Fault(
         "rounds-floor-in-store",
         stores("bfloat16", rounds_down),
@@ -254,6 +259,18 @@ FAULTS: dict[str, Fault] = {
             "float32",
         ),
     ),
+    "a sum saturates": Fault(
+        "saturate-in-operation",
+        computes(
+            ("sum-as-target",), lambda case, loaded, answers: by("saturate", case, loaded), "int32"
+        ),
+        "https://github.com/pytorch/pytorch/issues/179415",
+    ),
+    "pixels are truncated": Fault(
+        "rounds-toward-zero-in-operation",
+        computes(("round-to-image",), lambda case, loaded, answers: by("saturate", case, loaded)),
+        "https://github.com/pytorch/vision/pull/9646",
+    ),
     "a norm rounds twice": Fault(
         "rounds-twice-through-bfloat16-in-operation",
         computes(("normalize",), through("bfloat16"), "float16"),
@@ -265,6 +282,8 @@ FAULTS: dict[str, Fault] = {
 
 THREADS = {
     "https://github.com/pytorch/pytorch/issues/195214": "a fusion keeps what bfloat16 would round",
+    "https://github.com/sgl-project/sglang/pull/38533": "a fusion keeps what bfloat16 would round",
+    "https://github.com/modular/modular/issues/6159": "a fusion keeps what bfloat16 would round",
     "https://github.com/Xilinx/mlir-aie/pull/3599": "a mode left behind",
     "https://github.com/tenstorrent/tt-metal/pull/27171": "a norm stores by truncation",
     "https://github.com/jax-ml/jax/issues/38995": "a store flushes",

@@ -54,7 +54,7 @@ def test_a_right_carrier_has_no_finding(tmp_path: Path) -> None:
 
 def test_each_thread_has_a_fault() -> None:
     assert {*THREADS.values()} <= {*FAULTS}
-    assert len(THREADS) == 18
+    assert len(THREADS) == 23
 
 
 def test_a_truncating_store_says_how_far_it_is_off(tmp_path: Path) -> None:

@@ -101,6 +101,7 @@ def test_no_carrier_leaves_a_mode_behind_when_it_fails() -> None:
          0x4340000000000000),
         ("float32", "int32", "set-items", 0xC0300000, 2**32 - 2),  # -2.75
         ("int32", "uint8", "add-out", 0x1FF, 0xFF),
+        ("int32", "uint8", "sum-of-one", 0x110, 0x10),
         ("bfloat16", "bfloat16", "index-put-under-determinism", 0x7F81, 0x7F81),
     ],
 )  # fmt: skip
