@@ -24,6 +24,7 @@ _MATMUL = f"torch.mm({_LONG}, {_ONE_BY_ONE}){_BACK}"
 COMPUTED: Mapping[str, str] = {
     "multiply-by-one": _MULTIPLY,
     "divide-by-one": f"x / {_ONE}",
+    "divide-product-by-255": "x.to({target}) * 255 / 255",
     "add-zero": "x + x.new_zeros(())",
     "subtract-zero": "x - x.new_zeros(())",
     "add-zero-tensor": "torch.add(x, torch.zeros_like(x))",
@@ -306,6 +307,7 @@ FEW_COMPILED: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("float32", "int32"): ("copy-into", "multiply-in-place"),
     ("float64", "float32"): ("copy-into",),
     ("bfloat16", "float32"): ("add-zero-of-target",),
+    ("float16", "float32"): ("divide-product-by-255",),
     ("int64", "float32"): ("add-zero-of-target",),
 }
 """The carriers of each pair that are compiled, because each costs seconds of a C++ compiler."""

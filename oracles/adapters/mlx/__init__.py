@@ -1,20 +1,26 @@
-"""mlx on the CPU: ``astype`` and ``view`` of arrays, blocks by ``quantize``, and carriers."""
+"""mlx on the CPU: ``astype`` and ``view`` of arrays, blocks by ``quantize``, and carriers.
+
+The variant `compile` asks casts and carriers in functions that ``mx.compile`` fuses, for which mlx
+runs the machine's C++ compiler.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from typing import Any, ClassVar
 
+from oracles.adapters.block_libraries import BlockCase
 from oracles.adapters.carriers import Carrying
 from oracles.adapters.mlx.blocks import MlxBlocks
 from oracles.adapters.mlx.carriers import CARRIERS
 from oracles.adapters.refusals import load_own, require_variant
-from oracles.adapters.scripted import ScriptedOperation, Statements
+from oracles.adapters.scripted import ScriptedOperation, Statements, call_steps
 from oracles.protocol import Bits, Unsupported
 from specs.cases import Case
 from specs.formats import format_named
 
-VARIANTS: tuple[str, ...] = ()
+COMPILE = "compile"
+VARIANTS: tuple[str, ...] = (COMPILE,)
 
 DTYPES: Mapping[str, str] = {
     **{name: name for name in ("float64", "float32", "float16", "bfloat16", "complex64")},
@@ -51,6 +57,9 @@ class Mlx(Carrying, MlxBlocks):
         MlxBlocks.__init__(self)
         mlx.set_default_device(mlx.cpu)
         Carrying.__init__(self, mx=mlx)
+        if variant == COMPILE:
+            self.maker = ("mx.compile", "")
+            self.claims = ("mlx-carriers",)
 
     def require_dtype(self, operation: ScriptedOperation, dtype: str) -> None:
         """Raise Unsupported for a dtype that mlx lacks."""
@@ -70,9 +79,15 @@ class Mlx(Carrying, MlxBlocks):
         return f"np.array(y.view(mx.{format_named(dtype).storage}))"
 
     def steps(self, operation: ScriptedOperation, case: Case, form: Hashable) -> Statements:
-        """Return the statement that casts ``x``, or views it."""
+        """Return the statements that cast ``x``, or view it, by a compiled call in `compile`."""
         call = "view" if operation == "bitcast" else "astype"
-        return Statements(f"y = x.{call}(mx.{DTYPES[case.target]})\n")
+        return call_steps(f"x.{call}(mx.{DTYPES[case.target]})", *self.maker)
+
+    def lines(self, asked: BlockCase) -> list[str]:
+        """Return the lines that make or decode blocks; raise Unsupported in `compile`."""
+        if self.maker[0]:
+            raise Unsupported(f"mlx:{COMPILE} makes no blocks; mlx does")
+        return super().lines(asked)
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:
         """Return what ``view`` makes of bits, in its shape; raise Unsupported as ``require``."""

@@ -149,6 +149,13 @@ def rounds_down(case: Case, loaded: Any, answers: Any) -> Any:
     return np.where(got > given, cut + cut.dtype.type(1), cut)
 
 
+def times_reciprocal(case: Case, loaded: Any, answers: Any) -> Any:
+    """Multiply the product with 255 by the float32 nearest to 1/255."""
+    divisor = np.float32(255)
+    with np.errstate(all="ignore"):
+        return (answers.view(np.float32) * divisor * (1 / divisor)).view(np.uint32)
+
+
 FAULTS: dict[str, Fault] = {
     "a norm stores by truncation": Fault(
         "rounds-toward-zero-in-store",
@@ -270,6 +277,11 @@ FAULTS: dict[str, Fault] = {
         "rounds-toward-zero-in-operation",
         computes(("round-to-image",), lambda case, loaded, answers: by("saturate", case, loaded)),
         "https://github.com/pytorch/vision/pull/9646",
+    ),
+    "a division multiplies by the reciprocal": Fault(
+        "unexplained",
+        computes(("divide-product-by-255",), times_reciprocal),
+        "https://github.com/Xilinx/brevitas/issues/1594",
     ),
     "a norm rounds twice": Fault(
         "rounds-twice-through-bfloat16-in-operation",

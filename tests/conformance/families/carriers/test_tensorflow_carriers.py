@@ -1,15 +1,21 @@
-"""TensorFlow's carriers: the table and its document agree, and some answers by hand."""
+"""TensorFlow's carriers: the table and its document agree, modes are reset, answers by hand."""
 
 from __future__ import annotations
 
+import importlib
+import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
+import numpy as np
 import pytest
 
-from oracles.adapters.tensorflow_carriers import CARRIERS
+from oracles.adapters.tensorflow_carriers import CARRIERS, MODES
 from oracles.protocol import Unsupported
+from specs.formats import format_named
 from specs.ruling import ruling
+from specs.selection import select
 from tests.adapters.common import bits_of, run_script_here
 from tests.adapters.contract import built
 from tests.conformance.families.carriers.checks import (
@@ -27,6 +33,21 @@ EDITION = f"{DOCUMENT}:2.21"
 def oracle(request: pytest.FixtureRequest) -> Iterator[Any]:
     with built("tensorflow", request.param) as built_oracle:
         yield built_oracle
+
+
+def modes() -> tuple[Any, ...]:
+    """Return whatever a carrier may set and leave behind, but for NumPy's methods of tensors."""
+    ops, config = (
+        importlib.import_module(f"tensorflow.python.framework.{name}") for name in ("ops", "config")
+    )
+    policy = importlib.import_module("keras").config.dtype_policy()
+    return (
+        ops.get_dtype_conversion_mode(),
+        config.tensor_float_32_execution_enabled(),
+        config.is_op_determinism_enabled(),
+        policy.name,
+        threading.active_count(),
+    )
 
 
 def test_the_document_and_the_table_have_the_same_carriers() -> None:
@@ -56,9 +77,17 @@ def test_the_document_and_the_table_have_the_same_carriers() -> None:
         ("uint8/int32/numpy-multiply-by-one-of-target", 255, "required", {255}),
         ("float32/bfloat16/mixed-bfloat16", 0x3F808000, "unspecified", "open"),
         ("float32/bfloat16/mixed-bfloat16", 0x3F810000, "recommended", {0x3F81}),
+        # a policy holds in other threads, but how a layer rounds is open
+        ("float32/bfloat16/layer-in-thread-under-mixed-bfloat16", 0x3F810000, "recommended",
+         {0x3F81}),
+        ("float32/bfloat16/layer-under-mixed-bfloat16", 0x3F808000, "unspecified", "open"),
+        # float32 lacks 2^24 + 1
+        ("int32/float64/promote-under-numpy-behavior", 0x1000001, "required", {0x4170000010000000}),
+        ("int32/float32/promote-under-all-promotion", 0x1000001, "unspecified", "open"),
+        ("uint8/float16/promote-under-safe-promotion", 255, "required", {0x5BF8}),
         ("int32/int32/negate-twice", 0x80000000, "required", {0x80000000}),
     ],
-)
+)  # fmt: skip
 def test_a_tricky_input_has_the_answers_worked_out_by_hand(
     words: str, code: int, level: str, expected: Any
 ) -> None:
@@ -97,6 +126,54 @@ def test_a_policy_of_layers_is_taken_back() -> None:
         ).tolist() == [0x3F808000]
         policy = oracle.names["tf"].keras.mixed_precision.global_policy()
         assert policy.name == "float32"
+
+
+@pytest.mark.parametrize(
+    ("words", "given", "answer"),
+    [
+        ("float32/bfloat16/layer-under-mixed-bfloat16", 0x3F810000, 0x3F81),
+        ("float32/float32/layer-after-mixed-bfloat16", 0x3F800001, 0x3F800001),
+        ("float32/float32/matmul-beside-no-tensor-float-32", 0x3F800001, 0x3F800001),
+        ("uint8/uint8/scatter-under-determinism", 7, 7),
+        ("float32/float64/promote-beside-numpy-behavior", 0x3FC00000, 0x3FF8000000000000),
+        ("int32/float64/promote-under-numpy-behavior", 0x1000001, 0x4170000010000000),
+        ("uint8/float16/promote-under-safe-promotion", 255, 0x5BF8),
+    ],
+)
+def test_an_answer_under_or_after_a_mode(words: str, given: int, answer: int) -> None:
+    source, target, _ = words.split("/")
+    with built("tensorflow") as oracle:
+        found = oracle.carry(carrier_case(EDITION, words), bits_of(source, [given]))
+    assert found.tolist() == bits_of(target, [answer]).tolist()
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        ("float32/float64/promote-after-numpy-behavior", "was expected to be a float tensor"),
+        ("int32/float32/promote-under-safe-promotion", "promotion mode PromoMode.SAFE"),
+    ],
+)
+def test_a_promotion_is_an_error(words: str, reason: str) -> None:
+    assert ruling(carrier_case(EDITION, words)).is_rejection
+    with built("tensorflow") as oracle, pytest.raises(Exception, match=reason):
+        oracle.carry(carrier_case(EDITION, words), bits_of(words.split("/")[0], [0]))
+
+
+def test_no_carrier_leaves_a_mode_behind() -> None:
+    ones = {case.mode["carrier"]: case for case in select([DOCUMENT])}
+    with built("tensorflow") as oracle:
+        before = modes()
+        for name in MODES:
+            case = ones[name]
+            with suppress(Exception):  # some are errors, as the document wants
+                oracle.carry(case, np.zeros(3, format_named(case.source).storage))
+            assert modes() == before, name
+            with suppress(AttributeError, TypeError, ValueError):
+                texts = {"source": "tf.float32", "target": "tf.float64"}
+                exec(MODES[name].format(**texts), {**oracle.names, "x": object()})
+                pytest.fail(f"{name} carries no array")
+            assert modes() == before, name
 
 
 def test_what_xla_lacks_is_no_refusal() -> None:
