@@ -70,7 +70,8 @@ def test_an_unexplained_fault_has_an_operation_and_a_mean_error(tmp_path: Path) 
     [found] = findings(tmp_path, fault.answer)
     assert found.says == (
         "gives wrong values that no closed form explains, in the operation of"
-        " divide-product-by-255; magnitudes are 0.9909 units of the last place too large on average of 63,488 inputs"
+        " divide-product-by-255; magnitudes are 0.9909 units of the last place too large on"
+        " average of 63,488 inputs"
     )
 
 
