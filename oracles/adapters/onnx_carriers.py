@@ -35,6 +35,13 @@ NODES: Mapping[str, tuple[str, ...]] = {
     # The operator computes, and should give what it gets.
     "multiply-by-one": ("y = Mul(x, one)",),
     "divide-by-one": ("y = Div(x, one)",),
+    "divide-hidden-product-by-255": (
+        "wide = Cast<to = {target}>(x)",
+        "is_number = Equal(x, x)",
+        "factor = Where(is_number, byte, wide)",
+        "product = Mul(wide, factor)",
+        "y = Div(product, byte)",
+    ),
     "add-zero": ("y = Add(x, zero)",),
     "subtract-zero": ("y = Sub(x, zero)",),
     "power-of-one": ("y = Pow(x, one)",),
@@ -173,6 +180,7 @@ CONSTANTS: Mapping[str, str] = {
     "kernel": "{type}[1, 1, 1] kernel = {{{one}}}",
     "zero_of_target": "{target_type}[1] zero_of_target = {{0}}",
     "one_of_target": "{target_type}[1] one_of_target = {{{one_of_target}}}",
+    "byte": "{target_type}[1] byte = {{255}}",
     "zero_half": "float16[1] zero_half = {{0}}",
     "one_half": "float16[1] one_half = {{15360}}",
     "one_brain": "bfloat16[1] one_brain = {{16256}}",
