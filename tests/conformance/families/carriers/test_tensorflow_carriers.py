@@ -141,10 +141,8 @@ def test_a_policy_of_layers_is_taken_back() -> None:
     ],
 )
 def test_an_answer_under_or_after_a_mode(words: str, given: int, answer: int) -> None:
-    source, target, _ = words.split("/")
     with built("tensorflow") as oracle:
-        found = oracle.carry(carrier_case(EDITION, words), bits_of(source, [given]))
-    assert found.tolist() == bits_of(target, [answer]).tolist()
+        assert_carries(oracle, carrier_case(EDITION, words), [given], [answer])
 
 
 @pytest.mark.parametrize(
