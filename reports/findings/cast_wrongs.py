@@ -258,9 +258,7 @@ _nan_payload = replace(
     _nan_sign,
     name="nan-payload",
     says="gives a NaN of another payload",
-    matches=_stay_nans,
-    outranks_behaviors=False,
-    is_behavior=True,  # So that it does not take what a row above explains.
+    matches=lambda given, level: _stay_nans(given, level) & ~_are_nans_but_for_sign(given, level),
 )
 
 
