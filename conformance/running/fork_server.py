@@ -1,7 +1,7 @@
 """Forks worker processes off a process without threads, so that none imports everything again.
 
-A second server, forked off the first, imports a framework too. ``fork_or_spawn`` needs no server.
-Where a fork is not safe, processes are spawned instead.
+A second server, forked off the first, imports a framework too. Where a fork is not safe, processes
+are spawned instead.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pathlib import Path
 from socket import recv_fds, send_fds, socket
 from typing import Any
 
-from conformance.running.supervisor import ChildProcess, Start, spawn, without_ctrl_c
+from conformance.running.supervisor import ChildProcess, Start, spawn
 from oracles.backend.resource_limits import die_with_parent
 from oracles.registry import BUILTINS
 
@@ -142,17 +142,6 @@ def fork_server() -> Iterator[ForkServer | None]:
         yield server
     finally:
         server.close()
-
-
-def fork_or_spawn(work: Callable[..., None], *arguments: Any) -> tuple[ChildProcess, Connection]:
-    """Start a process that calls ``work(link, *arguments)``; return it and our end of the link.
-
-    Where it is safe, the process is forked off this one, so that it need not import anything again.
-    """
-    if not _can_fork():
-        return spawn(work, *arguments)
-    with without_ctrl_c():
-        return _fork(work, *arguments)
 
 
 def _can_fork() -> bool:
