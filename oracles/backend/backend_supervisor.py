@@ -87,16 +87,11 @@ class BackendSupervisor(Generic[Info]):
     """Sends requests to the backend's process; starts a new one whenever there is none.
 
     The constructor starts the first process, and raises CastigateError if the backend cannot be
-    loaded. Given the ``info`` of another process of the backend, it starts none: the first request
-    does. ``on_reply`` is called after every start and every exchange.
+    loaded. ``on_reply`` is called after every start and every exchange.
     """
 
     def __init__(
-        self,
-        backend: str,
-        client: ProtocolClient[Info],
-        on_reply: Callable[[], None],
-        info: Info | None = None,
+        self, backend: str, client: ProtocolClient[Info], on_reply: Callable[[], None]
     ) -> None:
         self._backend = backend
         self._client = client
@@ -106,13 +101,12 @@ class BackendSupervisor(Generic[Info]):
         self._first_number = 0
         """The number of the first request to the current process."""
         self._pending: deque[_PendingReply] = deque()
-        self._info = info
+        self._info: Info | None = None
         self.waited = 0.0
         """Seconds spent on sending requests and waiting for the replies."""
         self.deaths: list[str] = []
         """Texts on how processes ended that failed in an exchange, even if a retry succeeded."""
-        if info is None:
-            self._ensure_started()
+        self._ensure_started()
 
     @property
     def info(self) -> Info:

@@ -74,22 +74,17 @@ class IsolatedOracle:
 
     Beside ``cast``, ``cast_batch``, ``cast_at_once``, ``answer_together`` and ``sweep`` it has the
     optional methods that the oracle itself has, but for ``device_sweep`` and one of roads.
-    ``on_reply`` is called after every reply, to show progress. Without a ``description``, the
-    constructor starts the process, and raises CastigateError if the backend cannot be loaded. With
-    the ``description`` that another process of the backend sent, the first request starts it.
+    ``on_reply`` is called after every reply, to show progress. The constructor starts
+    the process, and raises CastigateError if the backend cannot be loaded.
     """
 
     claims: tuple[str, ...]
 
     def __init__(
-        self,
-        backend: str,
-        config: LaunchConfig,
-        on_reply: Callable[[], None] = lambda: None,
-        description: OracleDescription | None = None,
+        self, backend: str, config: LaunchConfig, on_reply: Callable[[], None] = lambda: None
     ) -> None:
         client = PythonClient(backend, config)
-        self._supervisor = BackendSupervisor(backend, client, on_reply, description)
+        self._supervisor = BackendSupervisor(backend, client, on_reply)
         self._seconds = config.seconds
         self._lost_messages = 0
         self._bisector = CrashBisector(self.close, config.seconds)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from oracles.backend.isolated_oracle import IsolatedOracle
 from oracles.backend.launch_config import LaunchConfig
@@ -17,12 +17,10 @@ from specs.errors import CastigateError
 class InOtherProcess(Protocol):
     """An oracle whose answers come from another process, in Python or not.
 
-    ``description`` is the ``OracleDescription``, or a program's ``Hello``, that the process sent.
     ``waited`` is the seconds spent on waiting for the process, and ``deaths`` has texts on how its
     processes ended that failed in an exchange.
     """
 
-    description: Any
     waited: float
     deaths: list[str]
 
@@ -35,25 +33,21 @@ IN_PROCESS = ("reference", "conformance.families.reference")
 
 
 def load_isolated(
-    name: str,
-    config: LaunchConfig,
-    on_reply: Callable[[], None] = lambda: None,
-    description: Any = None,
+    name: str, config: LaunchConfig, on_reply: Callable[[], None] = lambda: None
 ) -> Backend:
     """Load a backend in a process of its own; raise CastigateError if that fails.
 
     A backend in ``IN_PROCESS`` is loaded in this process. ``on_reply`` is called after every reply,
-    to show progress. With the ``description`` that another process of the backend gave, the first
-    request starts the process.
+    to show progress.
     """
     if not drives_framework(name):
         return load_backend(name)
     if is_program(name):
         from oracles.wire.program_oracle import ProgramOracle  # Only programs need the wire.
 
-        backend = Backend(name, ProgramOracle(name, config, on_reply, description))
+        backend = Backend(name, ProgramOracle(name, config, on_reply))
     else:
-        backend = Backend(name, IsolatedOracle(name, config, on_reply, description))
+        backend = Backend(name, IsolatedOracle(name, config, on_reply))
     check_claims(name, backend.oracle)
     return backend
 
@@ -90,13 +84,6 @@ def can_run_in_process(name: str, config: LaunchConfig) -> bool:
 def is_isolated(backend: Backend) -> bool:
     """Return whether a backend runs in another process."""
     return isinstance(backend.oracle, InOtherProcess)
-
-
-def description_of(backend: Backend) -> Any:
-    """Return what a backend's process reported about itself; None if it has no process."""
-    if isinstance(backend.oracle, InOtherProcess):
-        return backend.oracle.description
-    return None
 
 
 def seconds_waited(backend: Backend) -> float:

@@ -15,7 +15,7 @@ from oracles.backend.launch_config import LaunchConfig
 from oracles.backend.remote_sweep import RemoteSweep
 from oracles.protocol import Bits, Swept, Unsupported
 from oracles.wire.program_client import ProgramClient
-from oracles.wire.schema import ELEMENT_REQUESTS, TENSOR_REQUESTS, Hello
+from oracles.wire.schema import ELEMENT_REQUESTS, TENSOR_REQUESTS
 from specs.cases import Case
 from specs.formats import format_named
 from specs.operations import tensor_dtypes
@@ -26,8 +26,7 @@ class ProgramOracle:
 
     Beside ``cast`` and ``road`` it has the methods for the operations that the program offers.
     ``on_reply`` is called after every exchange, to show progress. The constructor starts a process,
-    and raises CastigateError if that fails. Given the ``description`` of another process of the
-    program, it starts none: the first request does. Without ``offers_memory`` all answers come in
+    and raises CastigateError if that fails. Without ``offers_memory`` all answers come in
     payloads, as on a system without shared memory.
     """
 
@@ -39,12 +38,11 @@ class ProgramOracle:
         backend: str,
         config: LaunchConfig,
         on_reply: Callable[[], None] = lambda: None,
-        description: Hello | None = None,
         offers_memory: bool = True,
     ) -> None:
         client = ProgramClient(backend, config, offers_memory)
         self.log = client.log
-        self._supervisor = BackendSupervisor(backend, client, on_reply, description)
+        self._supervisor = BackendSupervisor(backend, client, on_reply)
         self._seconds = config.seconds
         self._bisector = CrashBisector(self.close, config.seconds)
         self.description = hello = self._supervisor.info
