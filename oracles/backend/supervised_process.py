@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from itertools import takewhile
 from threading import Timer
 from time import monotonic
-from typing import Protocol, runtime_checkable
 
 from oracles.backend.frames import (
     MAX_PAYLOAD,
@@ -459,10 +458,3 @@ class StderrLog:
         left_out = self.size - len(self.first) - len(self.last)
         between = b"\n[%d bytes are left out]\n" % left_out if left_out else b""
         return self.first + between + self.last
-
-
-@runtime_checkable
-class WithStderrLog(Protocol):
-    """An oracle that keeps what its program writes to stderr."""
-
-    log: StderrLog

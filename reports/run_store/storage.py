@@ -55,10 +55,6 @@ class Folder:
         """Return the path of a file in the folder as the user would write it."""
         return f"{self.display_name.rstrip('/')}/{name}" if name else self.display_name
 
-    def subfolder(self, name: str) -> Folder:
-        """Return the folder of this name in this one; it need not exist."""
-        return Folder(self.display_path(name), self.system, self._at(name))
-
     def names(self, folder: str = "") -> list[str]:
         """Return the sorted names in ``folder``, or in this folder if that is empty.
 
