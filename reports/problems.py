@@ -24,7 +24,16 @@ ShownDatum = int | str
 
 
 @dataclass(frozen=True)
-class WrongValues:
+class BreaksRule:
+    """A problem that breaks a rule, by its name, the clause that it cites, and its level."""
+
+    rule: str
+    clause: str
+    level: str
+
+
+@dataclass(frozen=True)
+class WrongValues(BreaksRule):
     """The inputs whose answers break one rule at one level, with an example.
 
     ``runs`` has them as runs of inputs with their answers. ``smallest`` is the simplest of the
@@ -32,9 +41,6 @@ class WrongValues:
     instead, in words.
     """
 
-    rule: str
-    clause: str
-    level: str
     count: int
     runs: Runs
     smallest: ShownDatum
@@ -43,22 +49,19 @@ class WrongValues:
 
 
 @dataclass(frozen=True)
-class WrongShape:
+class WrongShape(BreaksRule):
     """An answer has the shape ``got`` instead of ``wanted``.
 
     ``given`` is the shape of the input. If ``wanted`` is None, the answer must have the same.
     """
 
-    rule: str
-    clause: str
-    level: str
     given: Shape
     got: Shape
     wanted: Shape | None = None
 
 
 @dataclass(frozen=True)
-class WrongElement:
+class WrongElement(BreaksRule):
     """The first element of an answer that has wrong bits, where bits must stay as they are.
 
     ``shape`` is the shape of the input. ``index`` counts the elements of the answer, whose shape
@@ -67,9 +70,6 @@ class WrongElement:
     in memory, if that is unusual. Files of earlier versions may lack ``followed`` and ``layout``.
     """
 
-    rule: str
-    clause: str
-    level: str
     shape: Shape
     index: int
     got: str
@@ -79,30 +79,24 @@ class WrongElement:
 
 
 @dataclass(frozen=True)
-class WrongByAnyReading:
+class WrongByAnyReading(BreaksRule):
     """An answer is wrong by each reading of a document that can be read in several ways.
 
     ``readings`` has what is wrong by each.
     """
 
-    rule: str
-    clause: str
-    level: str
     readings: tuple[WrongShape | WrongElement | NotRefused, ...]
 
 
 @dataclass(frozen=True)
-class ChangesWithShape:
+class ChangesWithShape(BreaksRule):
     """Some answers in a tensor of this shape are wrong and differ from those in one row."""
 
-    rule: str
-    clause: str
-    level: str
     shape: Shape
 
 
 @dataclass(frozen=True)
-class ChangesWithLayout:
+class ChangesWithLayout(BreaksRule):
     """An input gets another answer at another position, in another tensor or another layout.
 
     ``given`` is the input, ``in_row`` its answer in one row, and ``elsewhere`` the one at
@@ -110,9 +104,6 @@ class ChangesWithLayout:
     empty if there is none.
     """
 
-    rule: str
-    clause: str
-    level: str
     given: str
     in_row: str
     elsewhere: str
@@ -121,7 +112,7 @@ class ChangesWithLayout:
 
 
 @dataclass(frozen=True)
-class DiffersFromVariant:
+class DiffersFromVariant(BreaksRule):
     """Some inputs get another answer than from the first variant of the same framework.
 
     ``road`` is the name of that variant. ``changed`` counts these inputs among the ``inputs``
@@ -129,9 +120,6 @@ class DiffersFromVariant:
     ``road``, and ``here`` the answer of the backend that is judged.
     """
 
-    rule: str
-    clause: str
-    level: str
     road: str
     changed: int
     inputs: int
@@ -141,7 +129,7 @@ class DiffersFromVariant:
 
 
 @dataclass(frozen=True)
-class WrongEnd:
+class WrongEnd(BreaksRule):
     """A chain of casts in one program gives answers that its steps do not give and no rule allows.
 
     ``given`` is the simplest input in words, and ``code`` its pattern. Of the ``inputs`` of the
@@ -149,9 +137,6 @@ class WrongEnd:
     give all answers of the chain that differ from those of its steps.
     """
 
-    rule: str
-    clause: str
-    level: str
     chain: str
     roads: tuple[str, ...]
     given: str
@@ -167,7 +152,7 @@ class WrongEnd:
 
 
 @dataclass(frozen=True)
-class WrongTensor:
+class WrongTensor(BreaksRule):
     """Some elements of a named result tensor are not what a rule allows.
 
     ``given`` is the simplest of their inputs in words, with the other tensors that the answer
@@ -176,9 +161,6 @@ class WrongTensor:
     tensors alone the problem shows; it is empty if it does in listed ones.
     """
 
-    rule: str
-    clause: str
-    level: str
     tensor: str
     given: str
     got: str
@@ -191,7 +173,7 @@ class WrongTensor:
 
 
 @dataclass(frozen=True)
-class NotRefused:
+class NotRefused(BreaksRule):
     """A backend returns something although a document requires an error.
 
     The error must be of ``error_class`` if that is not None. Where shapes are judged, ``given`` and
@@ -199,9 +181,6 @@ class NotRefused:
     in memory, if that is unusual; elsewhere ``but`` says in words what the backend did.
     """
 
-    rule: str
-    clause: str
-    level: str
     but: str = ""
     given: Shape | None = None
     got: Shape | None = None
@@ -210,16 +189,13 @@ class NotRefused:
 
 
 @dataclass(frozen=True)
-class BrokenPromise:
+class BrokenPromise(BreaksRule):
     """A backend breaks a requirement of a document that is not about values.
 
     ``promise`` is a key of ``reports.problem_words.PROMISES``, whose words ``facts`` complete.
     ``where`` names the tensor or the call, if there are several.
     """
 
-    rule: str
-    clause: str
-    level: str
     promise: str
     facts: tuple[str, ...] = ()
     where: str = ""
