@@ -27,7 +27,7 @@ from conformance.running.plan import (
     quick_tasks,
     sweep_tasks,
 )
-from conformance.running.process_pool import ProcessPool
+from conformance.running.process_pool import Listener, ProcessPool
 from conformance.running.run import process_pools
 from conformance.running.worker import TaskDone
 from conformance.sweep.plan import sweeps
@@ -69,7 +69,7 @@ class _Pair:
     parts: dict[str, list[Judgement]] = field(default_factory=dict)
 
 
-class PooledJudging:
+class PooledJudging(Listener):
     """The pools of a run's backends, and all judgements that they have made so far."""
 
     def __init__(
@@ -212,15 +212,6 @@ class PooledJudging:
             found = assembled_pair(pair.parts.__getitem__, pool.backend, pair.task, tier)
             for case, judgement in found:
                 self._judged[pool.backend, judgement.check or case.id] = case, judgement
-
-    def begin_phase(self, words: str) -> None:
-        """Ignore the steps of a pool besides judging."""
-
-    def add_inputs(self, inputs: int, wrong: int) -> None:
-        """Ignore how many inputs of a task were tested."""
-
-    def finish_task(self, task: Task) -> None:
-        """Ignore the end of a task."""
 
     def say(self, message: str) -> None:
         """Keep a message for the end of the run."""

@@ -110,7 +110,7 @@ class ProcessPool:
         """The report of the first worker on the backend."""
         self._workers: list[BackendWorker] = []
         self._waiting: deque[Task] = deque()
-        self._listener: Listener = Unheard()
+        self._listener = Listener()
         self._deaths: Counter[Death] = Counter()
         self._crashes: dict[str, str] = {}
         """How each task that crashed has ended its process."""
@@ -403,8 +403,11 @@ class Setup:
     settings: Settings
 
 
-class Listener(Protocol):
-    """Is notified of a backend's progress."""
+class Listener:
+    """Is notified of the progress of a run; this one ignores every call."""
+
+    def begin_phase(self, words: str) -> None:
+        """Show the name of the step that begins; an empty text ends the display."""
 
     def add_inputs(self, inputs: int, wrong: int) -> None:
         """Count inputs that were tested, and the wrong answers among them."""
@@ -414,19 +417,6 @@ class Listener(Protocol):
 
     def say(self, message: str) -> None:
         """Show a message to the user."""
-
-
-class Unheard:
-    """A listener that ignores every call."""
-
-    def add_inputs(self, inputs: int, wrong: int) -> None:
-        """Ignore how many inputs of a task were tested."""
-
-    def finish_task(self, task: Task) -> None:
-        """Ignore the end of a task."""
-
-    def say(self, message: str) -> None:
-        """Ignore a message."""
 
 
 class TaskPool(Protocol):

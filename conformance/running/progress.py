@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from conformance.running.plan import Task
+from conformance.running.process_pool import Listener
 from reports.findings.finding_text import counted
 from specs.plain_text import plain_line
 
@@ -79,7 +80,7 @@ def _duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.0f} h"
 
 
-class ProgressReporter:
+class ProgressReporter(Listener):
     """Shows the progress of the backend that is being run."""
 
     def __init__(self, console: Console, bars: Progress | None) -> None:

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pkgutil import resolve_name
 from time import monotonic
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from conformance.extras import EXECUTOR
 from conformance.judging.subject import Settings
@@ -21,7 +21,7 @@ from conformance.running.plan import (
     quick_tasks,
     sweep_tasks,
 )
-from conformance.running.process_pool import ProcessPool, Setup, TaskPool
+from conformance.running.process_pool import Listener, ProcessPool, Setup, TaskPool
 from conformance.running.progress import ProgressReporter
 from conformance.sweep.plan import is_swept, sweeps
 from oracles.backend.launch_config import DEFAULT_TIMEOUT, LaunchConfig, launch_configs
@@ -51,13 +51,6 @@ if TYPE_CHECKING:
     from reports.ledger.run_check import RunLedgers
 
 TIME_OVER = "the time for all cases was over"
-
-
-class Phases(Protocol):
-    """Receives the steps of a run besides requests to backends, such as loading and merging."""
-
-    def begin_phase(self, words: str) -> None:
-        """Show the name of the step that begins; an empty text ends the display."""
 
 
 @dataclass(frozen=True)
@@ -189,7 +182,7 @@ def process_pools(
     settings: Settings,
     cases: list[Case],
     jobs: int,
-    reporter: Phases,
+    reporter: Listener,
 ) -> Iterator[list[ProcessPool]]:
     """Open a pool of processes on this machine for each backend; close them after the block.
 

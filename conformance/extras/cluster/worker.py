@@ -20,7 +20,7 @@ from distributed import get_worker
 
 import conformance
 from conformance.running.plan import Task
-from conformance.running.process_pool import ProcessPool, Setup
+from conformance.running.process_pool import Listener, ProcessPool, Setup
 from conformance.running.program_identity import file_digests
 from oracles.backend.launch_config import launch_configs
 from oracles.claims import Claim
@@ -131,7 +131,7 @@ def close_idle(setup: Setup, backend: str) -> None:
         pool.close()
 
 
-class _Collector:
+class _Collector(Listener):
     """A listener that collects what a pool reports while it does tasks."""
 
     def __init__(self) -> None:
@@ -142,9 +142,6 @@ class _Collector:
         """Count inputs that were tested, and the wrong answers among them."""
         self.inputs += inputs
         self.wrong += wrong
-
-    def finish_task(self, task: Task) -> None:
-        """Do nothing: the results of all tasks are sent together."""
 
     def say(self, message: str) -> None:
         """Keep a message for the user."""
