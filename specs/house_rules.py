@@ -15,7 +15,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import AfterValidator, Field, ValidationError, WithJsonSchema
+from pydantic import AfterValidator, Field, WithJsonSchema
 
 from specs.behaviors import behaviors
 from specs.cases import JOINT
@@ -31,7 +31,7 @@ from specs.model.document import (
     Text,
     WordList,
 )
-from specs.model.strict_model import StrictModel, explain_validation_error
+from specs.model.strict_model import StrictModel, validated
 from specs.model.yaml_file import YamlFile, parse_yaml, read_yaml
 
 SHIPPED = Path(__file__).with_name("rules")
@@ -198,11 +198,7 @@ def rules_named(word: str) -> HouseRules:
 def _validated(source: YamlFile, content: str) -> HouseRules:
     if not isinstance(source.data, dict):
         raise source.error((), "house rules are a mapping that begins with `rules: NAME`")
-    try:
-        entry = HouseRulesEntry.model_validate(source.data)
-    except ValidationError as error:
-        location, message = explain_validation_error(source, error)
-        raise source.error(location, message) from None
+    entry = validated(HouseRulesEntry, source)
     for name, choice in entry.choices.items():
         for key, word in _unknown_words(choice):
             known = (*formats(), *KIND_WORDS)

@@ -10,15 +10,13 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from specs.cases import JOINT
 from specs.errors import CastigateError
 from specs.formats import FORMATS_FILE, SMALL_FLOATS_FILE, either
 from specs.house_rules import HouseRules, known_rules, shipped_rules
 from specs.model.document import DocumentEntry
 from specs.model.document_checks import document_errors, raw_errors
-from specs.model.strict_model import explain_validation_error
+from specs.model.strict_model import validated
 from specs.model.yaml_file import YamlFile, check_cached, parse_yaml, read_yaml
 
 DOCUMENTS = Path(__file__).with_name("documents")
@@ -276,11 +274,7 @@ def _checked(source: YamlFile) -> Document:
         raise source.error((), "a document is a mapping that begins with `document: NAME`")
     for location, message in raw_errors(source.data):
         raise source.error(location, message)
-    try:
-        entry = DocumentEntry.model_validate(source.data)
-    except ValidationError as error:
-        location, message = explain_validation_error(source, error)
-        raise source.error(location, message) from None
+    entry = validated(DocumentEntry, source)
     for location, message in document_errors(entry):
         raise source.error(location, message)
     return Document(entry, source)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, ValidationError
+from pydantic import AfterValidator, Field
 
 from reports.case_patterns import document_of, expand
 from reports.findings.finding import FindingKind
@@ -20,7 +20,7 @@ from specs.cases import JOINT
 from specs.errors import CastigateError, Location
 from specs.house_rules import known_rules, shipped_rules
 from specs.model.document import Text
-from specs.model.strict_model import StrictModel, explain_validation_error
+from specs.model.strict_model import StrictModel, validated
 from specs.model.yaml_file import YamlFile, read_yaml
 
 BACKEND_NAME = re.compile(r"[A-Za-z0-9_-]+(:[A-Za-z0-9_.-]+)?")
@@ -132,10 +132,7 @@ def read_ledger(path: Path) -> Ledger:
     source = read_yaml(path)
     if not isinstance(source.data, dict):
         raise source.error((), "a ledger is a mapping that begins with `backend: NAME`")
-    try:
-        file = LedgerFile.model_validate(source.data)
-    except ValidationError as error:
-        raise source.error(*explain_validation_error(source, error)) from None
+    file = validated(LedgerFile, source)
     options = InputOptions(file.tier, file.seed, file.max_examples)
     versions = tuple(sorted(set(file.made_with), key=version_order))
     ledger = Ledger(file.backend, options, versions=versions)

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from specs.formats import Format
 from specs.model.page_lines import PointedEntry
+from specs.model.strict_model import as_mapping
 from specs.model.vocabulary import Level
 
 ScaleRule = Literal[
@@ -75,10 +76,6 @@ class BlockOutcomeEntry(PointedEntry):
     clause: str | None = None
 
 
-def _as_mapping(value: object) -> object:
-    return {"is": value} if isinstance(value, str) else value
-
-
 def _check_words(answers: Mapping[BlockQuestion, BlockOutcomeEntry]) -> object:
     for question, answer in answers.items():
         if answer.is_ not in WORDS[question]:
@@ -92,7 +89,7 @@ BlockAnswers = Annotated[
         BlockQuestion,
         Annotated[
             BlockOutcomeEntry,
-            BeforeValidator(_as_mapping, json_schema_input_type=BlockWord | BlockOutcomeEntry),
+            BeforeValidator(as_mapping, json_schema_input_type=BlockWord | BlockOutcomeEntry),
         ],
     ],
     AfterValidator(_check_words),

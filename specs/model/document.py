@@ -23,7 +23,7 @@ from specs.model.step_entry import (
     StepAnswers,
     check_answers,
 )
-from specs.model.strict_model import StrictModel
+from specs.model.strict_model import StrictModel, as_list, as_mapping
 from specs.model.vocabulary import (
     CODE_WORDS,
     INPUT_CLASSES,
@@ -138,14 +138,6 @@ def _check_shape(text: str) -> str:
     return text
 
 
-def _as_list(value: object) -> object:
-    return value if isinstance(value, list) else [value]
-
-
-def _as_mapping(value: object) -> object:
-    return {"is": value} if isinstance(value, str) else value
-
-
 def _as_text(value: object) -> object:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
@@ -182,7 +174,7 @@ InputClass = Annotated[
 ]
 WordList = Annotated[
     list[WordText],
-    BeforeValidator(_as_list, json_schema_input_type=str | int | list[str | int]),
+    BeforeValidator(as_list, json_schema_input_type=str | int | list[str | int]),
 ]
 Text = Annotated[str, Field(min_length=1, max_length=LONGEST_TEXT)]
 
@@ -376,11 +368,11 @@ class FormEntry(PointedEntry):
     kwargs: dict[Identifier, ArgumentText] = Field({})
     returns: Annotated[
         ReturnsEntry | None,
-        BeforeValidator(_as_mapping, json_schema_input_type=ReturnsWord | ReturnsEntry),
+        BeforeValidator(as_mapping, json_schema_input_type=ReturnsWord | ReturnsEntry),
     ] = None
     memory: Annotated[
         MemoryEntry | None,
-        BeforeValidator(_as_mapping, json_schema_input_type=MemoryWord | MemoryEntry),
+        BeforeValidator(as_mapping, json_schema_input_type=MemoryWord | MemoryEntry),
     ] = None
     level: Level = "required"
     device_before: Device = Field("cpu", alias="device-before")

@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from specs.formats import formats
 from specs.model.page_lines import PointedEntry
-from specs.model.strict_model import StrictModel
+from specs.model.strict_model import StrictModel, as_list, as_mapping
 from specs.model.vocabulary import FORM, PRECISION, SATURATE, SCALE, Form, Level
 
 FormulaStep = Literal[
@@ -112,15 +112,11 @@ class StepOutcomeEntry(PointedEntry):
         return (self.is_,) if self.is_ is not None else tuple(self.either or ())
 
 
-def _as_mapping(value: object) -> object:
-    return {"is": value} if isinstance(value, str) else value
-
-
 StepAnswers = dict[
     Situation,
     Annotated[
         StepOutcomeEntry,
-        BeforeValidator(_as_mapping, json_schema_input_type=StepWord | StepOutcomeEntry),
+        BeforeValidator(as_mapping, json_schema_input_type=StepWord | StepOutcomeEntry),
     ],
 ]
 
@@ -135,10 +131,6 @@ def check_answers(step: FormulaStep, answers: StepAnswers) -> None:
             if word not in WORDS[step]:
                 known = ", ".join(WORDS[step])
                 raise ValueError(f"`{word}` is no word of `{step}`; the words are {known}")
-
-
-def _as_list(value: object) -> object:
-    return value if isinstance(value, list) else [value]
 
 
 def _words(values: object) -> list[str]:
@@ -169,7 +161,7 @@ class CombinationEntry(StrictModel):
     to: ListedWords | None = None
     scale: ListedWords = Field(["same"])
     form: Annotated[
-        list[Form], BeforeValidator(_as_list, json_schema_input_type=Form | list[Form])
+        list[Form], BeforeValidator(as_list, json_schema_input_type=Form | list[Form])
     ] = Field(["tensor"])
     saturate: ListedWords = Field([])
     precision: ListedWords = Field([])

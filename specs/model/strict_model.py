@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
@@ -89,3 +90,24 @@ class StrictModel(BaseModel):
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+Model = TypeVar("Model", bound=StrictModel)
+
+
+def validated(model: type[Model], file: YamlFile) -> Model:
+    """Return the content of a file as a model; raise DocumentError if it is none."""
+    try:
+        return model.model_validate(file.data)
+    except ValidationError as error:
+        raise file.error(*explain_validation_error(file, error)) from None
+
+
+def as_list(value: object) -> object:
+    """Put a value that is no list into one; for BeforeValidator."""
+    return value if isinstance(value, list) else [value]
+
+
+def as_mapping(value: object) -> object:
+    """Write a word as the mapping ``{"is": word}``, for which it is short; for BeforeValidator."""
+    return {"is": value} if isinstance(value, str) else value

@@ -14,14 +14,14 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
 from reports.findings.finding import DOCKET
 from specs.cases import Case
 from specs.chains import Chain, chain_named, is_chain
 from specs.errors import CastigateError, Location
 from specs.loader import document_and_version, documents, yardsticks
-from specs.model.strict_model import StrictModel, explain_validation_error
+from specs.model.strict_model import StrictModel, validated
 from specs.model.yaml_file import YamlFile, read_yaml
 from specs.questions import case_of_any_shape
 from specs.selection import case_named, cases_of_pair
@@ -172,10 +172,7 @@ def _threads(path: Path) -> Iterator[Thread]:
     Raise DocumentError for a wrong format, and for a link to another project.
     """
     file = read_yaml(path)
-    try:
-        project = DocketEntry.model_validate(file.data)
-    except ValidationError as error:
-        raise file.error(*explain_validation_error(file, error)) from None
+    project = validated(DocketEntry, file)
     for link, entry in project.threads.items():
         found = LINK.fullmatch(link)
         if found is None or found[1] != project.project:

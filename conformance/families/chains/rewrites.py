@@ -10,14 +10,14 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 import specs
 from specs.cases import Case
 from specs.chains import Chain, chain_named
 from specs.formats import Format, format_named, formats
 from specs.loader import document_and_version
-from specs.model.strict_model import StrictModel, explain_validation_error
+from specs.model.strict_model import StrictModel, as_list, validated
 from specs.model.yaml_file import read_yaml
 from specs.pair_conditions import is_exact
 
@@ -32,11 +32,7 @@ RELATIONS: Mapping[str, Callable[[Format, Format], bool]] = {
 }
 
 
-def _as_list(value: object) -> object:
-    return value if isinstance(value, list) else [value]
-
-
-TextList = Annotated[list[str], BeforeValidator(_as_list, json_schema_input_type=str | list[str])]
+TextList = Annotated[list[str], BeforeValidator(as_list, json_schema_input_type=str | list[str])]
 
 
 class RelationRow(StrictModel):
@@ -174,9 +170,4 @@ def load_rewrites(path: Path) -> Rewrites:
 
     An edition that does not exist raises CastigateError without them.
     """
-    file = read_yaml(path)
-    try:
-        return Rewrites.model_validate(file.data)
-    except ValidationError as error:
-        location, message = explain_validation_error(file, error)
-        raise file.error(location, message) from None
+    return validated(Rewrites, read_yaml(path))
