@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from reports.findings.cells import Cell
 from reports.findings.finding import Finding
@@ -161,25 +161,20 @@ def _result(policy: Policy, verdict: PolicyVerdict, findings: Sequence[Finding])
 
 
 def _accepted(verdict: PolicyVerdict) -> Iterator[str]:
-    """Yield a Markdown section that counts accepted and known failures by reason, if any exist."""
-    counts: dict[str, int] = {}
-    for divergence in verdict.divergences:
-        if divergence.status in ("accepted", "known"):
-            reason = _why_it_passes(divergence)
-            counts[reason] = counts.get(reason, 0) + 1
-    if counts:
-        yield "## Accepted"
-        yield ""
-        for reason, count in counts.items():
-            yield f"- {escape_markdown(reason)}: {count:,} {'case' if count == 1 else 'cases'}"
-        yield ""
+    """Return a Markdown section that counts accepted and known failures by reason, if any exist."""
+    passing = (each for each in verdict.divergences if each.status in ("accepted", "known"))
+    return _counted_section("Accepted", map(_why_it_passes, passing))
 
 
 def _unjudged(verdict: PolicyVerdict) -> Iterator[str]:
-    """Yield a Markdown section that counts by reason what was judged only in part, if anything."""
-    counts = Counter(verdict.unjudged.values())
+    """Return a Markdown section that counts by reason what was judged in part, if anything."""
+    return _counted_section("Not judged", verdict.unjudged.values())
+
+
+def _counted_section(title: str, of_cases: Iterable[str]) -> Iterator[str]:
+    counts = Counter(of_cases)
     if counts:
-        yield "## Not judged"
+        yield f"## {title}"
         yield ""
         for text, count in counts.items():
             yield f"- {escape_markdown(text)}: {counted(count, 'case')}"
