@@ -84,20 +84,16 @@ class Ruling:
     @cached_property
     def open_branches(self) -> tuple[int, ...]:
         """The indices of the branches that leave their inputs open."""
-        return tuple(
-            index
-            for index, branch in enumerate(self.branches)
-            if isinstance(branch.outcome, Anything)
-        )
+        return self._branches_with(Anything)
 
     @cached_property
     def refused_branches(self) -> tuple[int, ...]:
         """The indices of the branches whose inputs require an error."""
-        return tuple(
-            index
-            for index, branch in enumerate(self.branches)
-            if isinstance(branch.outcome, Rejected)
-        )
+        return self._branches_with(Rejected)
+
+    def _branches_with(self, outcome: type[Anything | Rejected]) -> tuple[int, ...]:
+        found = enumerate(self.branches)
+        return tuple(index for index, each in found if isinstance(each.outcome, outcome))
 
     @cached_property
     def is_rejection(self) -> bool:

@@ -287,9 +287,9 @@ def _prove(document: Document, case: Case, branches: list[Branch]) -> Ruling:
                 message = f"{message}; give each input class its own outcome"
             location = ("rules", branch.rule, *place)
             raise document.source.error(location, f"{case.id}: {message}")
-    if not _may_refuse_some(document, source, target) and (
-        len({isinstance(branch.outcome, Rejected) for branch in branches}) > 1
-    ):
+    is_of_numbers = source.is_numeric and target.is_numeric
+    refuses_some = len({isinstance(branch.outcome, Rejected) for branch in branches}) > 1
+    if refuses_some and not (is_of_numbers and document.entry.operation == "cast"):
         message = "the outcome is `error` for some inputs only, which is for casts of numbers"
         raise error(branches[0], f"{case.id}: {message}")
     if not partition.used and not isinstance(branches[0].outcome, Rejected | Anything):
@@ -315,11 +315,6 @@ def _rounding(outcome: Outcome) -> Rounding | None:
         case Round(rounding=rounding) | Either(options=(Round(rounding=rounding), *_)):
             return rounding
     return None
-
-
-def _may_refuse_some(document: Document, source: Format, target: Format) -> bool:
-    is_cast = document.entry.operation == "cast"
-    return is_cast and source.is_numeric and target.is_numeric
 
 
 def _error(document: Document, branch: Branch, message: str) -> DocumentError:

@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from math import prod
+from operator import attrgetter
 from random import Random
 from typing import TypeVar
 
@@ -202,18 +203,14 @@ def shrunk(
     wrong = yield from wrong_ones(probes)
     if not wrong:
         return None
-    probe = min(wrong, key=_simplicity)
+    probe = min(wrong, key=attrgetter("simplicity"))
     for _ in range(ROUNDS):
         candidates = [each for each in simpler(probe) if each.simplicity < probe.simplicity]
         wrong = yield from wrong_ones(candidates)
         if not wrong:
             break
-        probe = min(wrong, key=_simplicity)
+        probe = min(wrong, key=attrgetter("simplicity"))
     return probe
-
-
-def _simplicity(probe: Probe) -> tuple[object, ...]:
-    return probe.simplicity
 
 
 def simpler(probe: Probe) -> Iterator[Probe]:

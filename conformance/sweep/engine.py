@@ -88,11 +88,6 @@ class _Uniform:
         """Return how many of the next ``inputs`` answers are wrong: all or 0, as they are equal."""
         return inputs if self.key is not None else 0
 
-    def continues_with(self, chunk: Chunk) -> bool:
-        """Whether a chunk has the next inputs of the step, and all have the same ``answer``."""
-        is_next = self.may_continue(chunk.first, chunk.last, chunk.answers[0])
-        return is_next and chunk.uniform_answer is not None
-
     def may_continue(self, first: int, last: int, answer: Any) -> bool:
         """Whether ``first`` to ``last`` are the step's next inputs, with the same ``answer``."""
         return self.last + 1 == first and last <= self.end and bool(self.answer == answer)
@@ -188,7 +183,9 @@ class RulingCheck:
         continue them on the same step with the same answer.
         """
         before = self.uniform
-        if before is None or not before.continues_with(chunk):
+        if before is None or not before.may_continue(chunk.first, chunk.last, chunk.answers[0]):
+            return None
+        if chunk.uniform_answer is None:
             return None
         before.last = chunk.last
         return before.wrong(chunk.answers.size)

@@ -21,10 +21,16 @@ from pydantic import Field
 from oracles.protocol import Bits
 from oracles.reference.machine_words import select_arrays
 from oracles.registry import installed, installed_version
-from reports.behaviors.regions import behaviors_between, evaluate, mark_of, real_patterns
+from reports.behaviors.regions import (
+    behaviors_between,
+    evaluate,
+    mark_of,
+    real_format,
+    real_patterns,
+)
 from reports.grading.allowed_answers import is_nan
 from specs.behaviors import Behavior, behaviors
-from specs.formats import Format, format_named
+from specs.formats import Format
 from specs.model.strict_model import StrictModel
 from specs.model.vocabulary import Rounding
 
@@ -132,12 +138,8 @@ def marks_of(source: Format, target: Format, inputs: Bits) -> NDArray[np.uint8]:
     """Return the number of each input's class, by which ``KnownPair.does`` names it."""
     rounding: Rounding = "nearest-even" if target.kind == "float" else "toward-zero"
     patterns = real_patterns(source, inputs)
-    marks = mark_of(_real(source), target, rounding, patterns, select_arrays)
+    marks = mark_of(real_format(source), target, rounding, patterns, select_arrays)
     return np.asarray(marks).astype(np.uint8)
-
-
-def _real(source: Format) -> Format:
-    return format_named(source.entry.part) if source.kind == "complex" else source
 
 
 def describe_pair(source: Format, target: Format, inputs: Bits, answers: Bits) -> KnownPair:
