@@ -166,7 +166,7 @@ def _sides(stores: list[RunStore], backends: list[str]) -> Iterator[tuple[Side, 
     match stores:
         case [store]:
             if len(backends) != 2:
-                names = ", ".join(one.name for one in store.record.backends)
+                names = ", ".join(store.record.versions)
                 raise CastigateError(
                     f"one run needs two backends; name two with --backend: {names}"
                 )
@@ -175,14 +175,14 @@ def _sides(stores: list[RunStore], backends: list[str]) -> Iterator[tuple[Side, 
             yield first, second
         case [before, after]:
             older, newer = RunAnswers(before), RunAnswers(after)
-            if len(backends) == 2 and not all(_has(after, name) for name in backends):
+            if len(backends) == 2 and not {*backends} <= after.record.versions.keys():
                 here, there = backends
                 yield (
                     Side(_checked(before, here), older, here),
                     Side(_checked(after, there), newer, there),
                 )
                 return
-            both = [one.name for one in before.record.backends if _has(after, one.name)]
+            both = [name for name in before.record.versions if name in after.record.versions]
             for name in [_checked(before, name) for name in backends] or both:
                 _checked(after, name)
                 shown = _names_in_both(before, after, name)
@@ -199,22 +199,15 @@ def _sides(stores: list[RunStore], backends: list[str]) -> Iterator[tuple[Side, 
 
 def _names_in_both(before: RunStore, after: RunStore, name: str) -> list[str]:
     """Name one backend of two runs: by its versions, or by the runs if the versions are equal."""
-    versions = [
-        next(one.version for one in store.record.backends if one.name == name)
-        for store in (before, after)
-    ]
+    versions = [store.record.versions[name] for store in (before, after)]
     if versions[0] != versions[1]:
         return [f"{name} {version}" for version in versions]
     return [f"{name} of {store.folder.display_name}" for store in (before, after)]
 
 
-def _has(store: RunStore, name: str) -> bool:
-    return any(one.name == name for one in store.record.backends)
-
-
 def _checked(store: RunStore, name: str) -> str:
-    if not _has(store, name):
-        names = ", ".join(one.name for one in store.record.backends)
+    if name not in store.record.versions:
+        names = ", ".join(store.record.versions)
         raise CastigateError(f"{store.folder.display_name} has no backend `{name}`; it has {names}")
     return name
 

@@ -36,7 +36,7 @@ def findings_command(
     The exit code is 1 if there are any, else 0; with --issue it is 0.
     """
     store = open_run(run)
-    versions = {each.name: each.version for each in store.record.backends}
+    versions = store.record.versions
     for name in backend or ():
         if name not in versions:
             hint = did_you_mean(name, versions) or f"it has {', '.join(versions)}"

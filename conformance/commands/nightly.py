@@ -108,7 +108,7 @@ def nightly_command(
         raise type(interrupt)(how_to_resume(folder)) from None
     code, rows = totals.exit_code, None if verbose else ROWS
     if ledgers is None:
-        versions = {each.name: each.version for each in report.record.backends}
+        versions = report.record.versions
         lines = last_screen([*findings_screens(report.findings, versions)], rows)
     else:
         lines = screen(steps, rows)

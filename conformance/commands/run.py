@@ -203,7 +203,7 @@ def _print_and_exit(record: RunRecord, folder: str, finished: Finished, verbose:
     Of a shard, print only where it is.
     """
     totals, findings, since_ledgers, opened = finished
-    versions = {each.name: each.version for each in record.backends}
+    versions = record.versions
     if record.shard is None:
         found = {name: findings.get(name, ()) for name in versions}
         lines = last_screen([*findings_screens(found, versions)], None if verbose else ROWS)

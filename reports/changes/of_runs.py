@@ -188,7 +188,7 @@ def describe_changes(
     digested = [
         {key: each for key, each in read_digests(store) if key in changed.pairs} for store in stores
     ]
-    versions = [{each.name: each.version for each in store.record.backends} for store in stores]
+    versions = [store.record.versions for store in stores]
     expectations = Expectations(independent=False)
     for backend in backends:
         old, new = (

@@ -87,7 +87,7 @@ def setup_differences(before: RunRecord, now: RunRecord) -> list[str]:
         )
         if old != new
     ]
-    versions = {each.name: each.version for each in before.backends}
+    versions = before.versions
     for each in now.backends:
         if versions.get(each.name, each.version) != each.version:
             lines.append(f"{each.name}: {versions[each.name]} before, {each.version} now")

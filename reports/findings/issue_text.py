@@ -61,7 +61,7 @@ def _lines(finding: Finding, record: RunRecord) -> Iterator[str]:
     operation = documents()[shown.cell.document].entry.operation
     yield f"# {operation.title()} {pairs_words(finding)}: {finding.says}"
     yield ""
-    version = next(each.version for each in record.backends if each.name == finding.backend)
+    version = record.versions[finding.backend]
     machines = {f"Python {each.python}, {each.platform}" for each in record.environments}
     yield f"{finding.backend} {version}, {'; '.join(sorted(machines))}"
     yield ""

@@ -206,10 +206,7 @@ def read_report(runs: Sequence[str], steps: Sequence[Changes] = ()) -> Report:
 
 
 def _since(stores: Sequence[RunStore], findings: Findings) -> dict[str, str]:
-    runs = [
-        PastRun({each.name: each.version for each in store.record.backends}, stored_ids(store))
-        for store in stores
-    ]
+    runs = [PastRun(store.record.versions, stored_ids(store)) for store in stores]
     return {
         each.id: since_words(runs, backend, each.id)
         for backend, found in findings.items()

@@ -31,7 +31,7 @@ class Column:
 
 def columns(report: Report) -> list[Column]:
     """Return a column for each backend of a report, those of a framework beside each other."""
-    versions = {each.name: each.version for each in report.record.backends}
+    versions = report.record.versions
     found = []
     for group in report.road_groups:
         folded = tuple(each for each in group.roads if not report.differing_cases[each])

@@ -124,7 +124,7 @@ def _backend(
     judged = [cell for cell in report.cells.values() if cell.backend == name and cell.is_judged]
     return BackendFindings(
         name,
-        next(each.version for each in report.record.backends if each.name == name),
+        report.record.versions[name],
         alike,
         plain,
         len(findings) - len(shown),
@@ -170,9 +170,7 @@ def _variables(report: Report, finding: Finding) -> dict[str, Any]:
     return {
         "finding": finding,
         "sign": SIGNS[finding.kind],
-        "version": next(
-            each.version for each in report.record.backends if each.name == finding.backend
-        ),
+        "version": report.record.versions[finding.backend],
         "extent": extent_words(finding),
         "since": report.since.get(finding.id, ""),
         "changes": report.kinds_of_change(finding),

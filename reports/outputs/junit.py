@@ -46,7 +46,7 @@ def junit(
     first.
     """
     time = report.record.started.isoformat(timespec="seconds")
-    versions = {backend.name: backend.version for backend in report.record.backends}
+    versions = report.record.versions
     result_of = result_of or result_by_verdict
     lines = ['<?xml version="1.0" encoding="UTF-8"?>', '<testsuites name="castigate">']
     for name, tests in more_suites:

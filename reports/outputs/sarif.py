@@ -33,7 +33,7 @@ def sarif(findings: Findings, record: RunRecord) -> str:
     Code scanning requires a line of a file in the repository. That is line 1 of the backend's
     adapter or program if it was given by a path, else line 1 of a path made of the backend's name.
     """
-    versions = {each.name: each.version for each in record.backends}
+    versions = record.versions
     every = [each for found in findings.values() for each in found]
     return _log(
         [_rule(each, record) for each in every],

@@ -31,7 +31,7 @@ def cases_csv(report: Report) -> str:
 
 
 def _rows(report: Report) -> Iterator[list[object]]:
-    versions = {backend.name: backend.version for backend in report.record.backends}
+    versions = report.record.versions
     for cell in report.cells.values():
         values = (cell.backend, versions[cell.backend], *_values(cell))
         yield [escape_formula(value) if isinstance(value, str) else value for value in values]

@@ -174,6 +174,11 @@ class RunRecord(StrictModel):
         return self
 
     @property
+    def versions(self) -> dict[str, str]:
+        """The version of each backend, by the backend's name."""
+        return {each.name: each.version for each in self.backends}
+
+    @property
     def selects_only_own_documents(self) -> bool:
         """Whether all documents of the run are the user's own, of which no ledger knows."""
         names = [re.split("[:+]", name)[0] for name in self.selection.documents]

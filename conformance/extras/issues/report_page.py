@@ -29,7 +29,7 @@ Stored = Mapping[tuple[str, str], tuple[str | None, str | None]]
 
 def issues_page(store: RunStore) -> Page:
     """Return a run's page about the docket: a row for each thread, the most urgent first."""
-    versions = {each.name: each.version for each in store.record.backends}
+    versions = store.record.versions
     threads = [decide(each) for each in docket()]
     stored = _stored(store, {one.question.case for each in threads for one in each.questions})
     held = RunAnswers(store, {digest for pair in stored.values() for digest in pair if digest})

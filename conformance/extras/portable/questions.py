@@ -145,7 +145,7 @@ def of_run(
     pairs are all that at least two of them answered. Raise CastigateError for a backend that the
     run does not have, and for an unknown document.
     """
-    known = {each.name: each.version for each in store.record.backends}
+    known = store.record.versions
     for name in names:
         if name not in known:
             raise CastigateError(
