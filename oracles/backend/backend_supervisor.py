@@ -277,6 +277,26 @@ class BackendSupervisor(Generic[Info]):
             self._process = None
 
 
+class SupervisedOracle:
+    """An oracle whose answers come from another process, which a supervisor keeps running."""
+
+    _supervisor: BackendSupervisor[Any]
+
+    @property
+    def waited(self) -> float:
+        """The seconds spent on sending requests to the process, and on waiting for its replies."""
+        return self._supervisor.waited
+
+    @property
+    def deaths(self) -> list[str]:
+        """Texts on how the backend's processes ended that failed in an exchange, in order."""
+        return self._supervisor.deaths
+
+    def close(self) -> None:
+        """End the process; the next request starts a new one."""
+        self._supervisor.close()
+
+
 def _returned_or_raised(answer: Any) -> Any:
     if isinstance(answer, BaseException):
         raise answer

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from oracles.backend.backend_supervisor import BackendSupervisor, EncodedRequest
+from oracles.backend.backend_supervisor import BackendSupervisor, EncodedRequest, SupervisedOracle
 from oracles.backend.crash_bisect import CrashBisector
 from oracles.backend.frames import (
     MAX_PAYLOAD,
@@ -69,7 +69,7 @@ MAX_LOST_MESSAGES = 3
 """Once this many messages of several requests have failed, each request is sent in its own."""
 
 
-class IsolatedOracle:
+class IsolatedOracle(SupervisedOracle):
     """An oracle in another process; after a crash, the next request starts a new process.
 
     Beside ``cast``, ``cast_batch``, ``cast_at_once``, ``answer_together`` and ``sweep`` it has the
@@ -99,20 +99,6 @@ class IsolatedOracle:
         special = {"bind": self._bind, "identity": self._identity}
         for method in description.offers:
             setattr(self, method, special.get(method, partial(self._forward, method)))
-
-    @property
-    def waited(self) -> float:
-        """The seconds spent on sending requests to the process, and on waiting for its replies."""
-        return self._supervisor.waited
-
-    @property
-    def deaths(self) -> list[str]:
-        """Texts on how the backend's processes ended that failed in an exchange, in order."""
-        return self._supervisor.deaths
-
-    def close(self) -> None:
-        """End the process; the next request starts a new one."""
-        self._supervisor.close()
 
     def cast(self, case: Case, bits: Bits) -> Bits:
         """Return the oracle's answer; raise its error, or ProcessDied with the inputs at fault."""

@@ -4,29 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from typing import Protocol, runtime_checkable
 
+from oracles.backend.backend_supervisor import SupervisedOracle
 from oracles.backend.isolated_oracle import IsolatedOracle
 from oracles.backend.launch_config import LaunchConfig
 from oracles.claims import check_claims
 from oracles.registry import Backend, is_program, load_backend
 from specs.errors import CastigateError
-
-
-@runtime_checkable
-class InOtherProcess(Protocol):
-    """An oracle whose answers come from another process, in Python or not.
-
-    ``waited`` is the seconds spent on waiting for the process, and ``deaths`` has texts on how its
-    processes ended that failed in an exchange.
-    """
-
-    waited: float
-    deaths: list[str]
-
-    def close(self) -> None:
-        """End the process; the next request starts a new one."""
-
 
 IN_PROCESS = ("reference", "conformance.families.reference")
 """Backends that drive no framework, and so need no process of their own."""
@@ -83,24 +67,24 @@ def can_run_in_process(name: str, config: LaunchConfig) -> bool:
 
 def is_isolated(backend: Backend) -> bool:
     """Return whether a backend runs in another process."""
-    return isinstance(backend.oracle, InOtherProcess)
+    return isinstance(backend.oracle, SupervisedOracle)
 
 
 def seconds_waited(backend: Backend) -> float:
     """Return how many seconds this process has waited for a backend's process; 0 if it has none."""
-    if isinstance(backend.oracle, InOtherProcess):
+    if isinstance(backend.oracle, SupervisedOracle):
         return backend.oracle.waited
     return 0.0
 
 
 def deaths_of(backend: Backend) -> list[str]:
     """Return texts on how a backend's processes ended that failed in an exchange."""
-    if isinstance(backend.oracle, InOtherProcess):
+    if isinstance(backend.oracle, SupervisedOracle):
         return backend.oracle.deaths
     return []
 
 
 def close(backend: Backend) -> None:
     """End the process of a backend, if it has one."""
-    if isinstance(backend.oracle, InOtherProcess):
+    if isinstance(backend.oracle, SupervisedOracle):
         backend.oracle.close()

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from oracles.backend.backend_supervisor import BackendSupervisor
+from oracles.backend.backend_supervisor import BackendSupervisor, SupervisedOracle
 from oracles.backend.crash_bisect import CrashBisector
 from oracles.backend.frames import SLOT_BYTES
 from oracles.backend.launch_config import LaunchConfig
@@ -21,7 +21,7 @@ from specs.formats import format_named
 from specs.operations import tensor_dtypes
 
 
-class ProgramOracle:
+class ProgramOracle(SupervisedOracle):
     """An oracle that is a program; after a crash, the next request starts a new process of it.
 
     Beside ``cast`` and ``road`` it has the methods for the operations that the program offers.
@@ -57,20 +57,6 @@ class ProgramOracle:
                 setattr(self, operation, partial(self._answer_tensors, operation))
             elif operation in ELEMENT_REQUESTS and operation != "cast":
                 setattr(self, operation, partial(self._answer_elements, operation))
-
-    @property
-    def waited(self) -> float:
-        """The seconds spent so far on sending requests and waiting for their replies."""
-        return self._supervisor.waited
-
-    @property
-    def deaths(self) -> list[str]:
-        """Texts on how the program's processes ended that failed in an exchange, in order."""
-        return self._supervisor.deaths
-
-    def close(self) -> None:
-        """End the process; the next request starts a new one."""
-        self._supervisor.close()
 
     def road(self, case: Case) -> str:
         """Return a text of a case's dtypes, and of the parts that the hello ``depends_on``.
