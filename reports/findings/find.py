@@ -101,7 +101,49 @@ class FindingsSearch:
         }
 
     def _drafts(self, cells: Sequence[Cell]) -> Drafts:
-        return _drafts(cells, self._stored, self._samples, self._mechanisms)
+        drafts: Drafts = {}
+        # If answers depend on the tensor, other tensors have further wrong answers.
+        unsteady = {(cell.source, cell.target) for cell in cells if _changes_with_tensor(cell)}
+        wrong: list[WrongAnswers] = []
+        others: list[Failure] = []
+        for cell in cells:
+            others += failures_of(cell)
+            for broken in cell.broken:
+                if broken.failing is not None and broken.allowed != REJECTED:
+                    wrong.append(WrongAnswers.of(cell, broken, broken.failing, self._samples))
+        for each, (cause, says) in zip(others, find_causes(others), strict=True):
+            draft = drafts.setdefault(cause, _Draft(says))
+            # Of several messages the shortest, so that the order of cases does not matter.
+            draft.says = min(draft.says, says, key=lambda text: (len(text), text))
+            draft.explained.append(_share_of(each))
+        kinds, tried = {each.kind for each in wrong}, len(sampled_kinds(wrong))
+        of_sample = (
+            f"; looked for in {tried:,} of {len(kinds):,} ways to fail"
+            if tried < len(kinds)
+            else ""
+        )
+        for explanation in explain_wrong_answers(wrong, self._mechanisms):
+            answers = explanation.wrong
+            is_steady = (answers.cell.source, answers.cell.target) not in unsteady
+            for mechanism, share in explanation.shares.items():
+                origin = answers.cell.origin
+                name = mechanism.name + (origin.name_end if origin is not None else "")
+                cause = Cause("wrong value", name)
+                draft = drafts.setdefault(cause, _Draft(mechanism.says))
+                draft.mechanisms.append(mechanism)
+                draft.regions.add(share.region)
+                draft.signs |= _signs(answers, share.runs)
+                explained = _explained_case(answers, share.runs, self._stored, is_steady)
+                draft.explained.append(explained)
+                if draft.requires_one:
+                    draft.requires_one = _requires_one(answers, share.runs, explained.allowed)
+            if answers.left.any():
+                says = f"gives wrong values that no closed form explains{of_sample}"
+                draft = drafts.setdefault(Cause("wrong value", UNEXPLAINED), _Draft(says))
+                draft.explained.append(
+                    _explained_case(answers, answers.left, self._stored, is_steady)
+                )
+        return drafts
 
 
 def _sorted_findings(backend: str, drafts: Drafts) -> list[Finding]:
@@ -118,53 +160,6 @@ def _sorted_findings(backend: str, drafts: Drafts) -> list[Finding]:
             each.name,
         ),
     )
-
-
-def _drafts(
-    cells: Sequence[Cell],
-    stored: StoredArrays,
-    samples: StoredSamples,
-    mechanisms: MechanismSearch,
-) -> Drafts:
-    drafts: Drafts = {}
-    # If answers depend on the tensor, other tensors have further wrong answers.
-    unsteady = {(cell.source, cell.target) for cell in cells if _changes_with_tensor(cell)}
-    wrong: list[WrongAnswers] = []
-    others: list[Failure] = []
-    for cell in cells:
-        others += failures_of(cell)
-        for broken in cell.broken:
-            if broken.failing is not None and broken.allowed != REJECTED:
-                wrong.append(WrongAnswers.of(cell, broken, broken.failing, samples))
-    for each, (cause, says) in zip(others, find_causes(others), strict=True):
-        draft = drafts.setdefault(cause, _Draft(says))
-        # Of several messages the shortest, so that the order of cases does not matter.
-        draft.says = min(draft.says, says, key=lambda text: (len(text), text))
-        draft.explained.append(_share_of(each))
-    kinds, tried = {each.kind for each in wrong}, len(sampled_kinds(wrong))
-    of_sample = (
-        f"; looked for in {tried:,} of {len(kinds):,} ways to fail" if tried < len(kinds) else ""
-    )
-    for explanation in explain_wrong_answers(wrong, mechanisms):
-        answers = explanation.wrong
-        is_steady = (answers.cell.source, answers.cell.target) not in unsteady
-        for mechanism, share in explanation.shares.items():
-            origin = answers.cell.origin
-            name = mechanism.name + (origin.name_end if origin is not None else "")
-            cause = Cause("wrong value", name)
-            draft = drafts.setdefault(cause, _Draft(mechanism.says))
-            draft.mechanisms.append(mechanism)
-            draft.regions.add(share.region)
-            draft.signs |= _signs(answers, share.runs)
-            explained = _explained_case(answers, share.runs, stored, is_steady)
-            draft.explained.append(explained)
-            if draft.requires_one:
-                draft.requires_one = _requires_one(answers, share.runs, explained.allowed)
-        if answers.left.any():
-            says = f"gives wrong values that no closed form explains{of_sample}"
-            draft = drafts.setdefault(Cause("wrong value", UNEXPLAINED), _Draft(says))
-            draft.explained.append(_explained_case(answers, answers.left, stored, is_steady))
-    return drafts
 
 
 def _changes_with_tensor(cell: Cell) -> bool:
