@@ -117,18 +117,14 @@ def _chains_called(words: Sequence[str]) -> list[Chain]:
         )
     if len(question.chains) == 1:
         return question.chains
-    shipped = [each for each in question.chains if _edition(each) in editions()]
+    shipped = [each for each in question.chains if each.edition in editions()]
     if not shipped:
         raise CastigateError(
             f"no document that has this chain has a table; those with one are {either(editions())}"
         )
-    if left := [_edition(each) for each in question.chains if each not in shipped]:
+    if left := [each.edition for each in question.chains if each not in shipped]:
         typer.echo(f"without a table of this chain: {', '.join(left)}", err=True)
     return shipped
-
-
-def _edition(chain: Chain) -> str:
-    return f"{chain.steps[0].document}:{chain.steps[0].version}"
 
 
 def _looked_up(chain: Chain) -> list[RemovableCast]:
@@ -136,7 +132,7 @@ def _looked_up(chain: Chain) -> list[RemovableCast]:
 
     Raise CastigateError if they are not there.
     """
-    every = table_of(_edition(chain))
+    every = table_of(chain.edition)
     names = [Chain(pair).id for pair in pairwise(chain.steps)]
     known = {each.chain: each for each in every.chains if each.chain in names}
     if missing := [name for name in names if name not in known]:
@@ -150,7 +146,7 @@ def _write_found(found: Sequence[RemovableCast], json_file: Path | None) -> None
     """Write the answers about some chains; raise CastigateError if they are of several editions."""
     if json_file is None:
         return
-    of = [*dict.fromkeys(_edition(chain_named(each.chain)) for each in found)]
+    of = [*dict.fromkeys(chain_named(each.chain).edition for each in found)]
     if len(of) > 1:
         raise CastigateError(f"--json takes chains of one edition, and these are of {either(of)}")
     [edition] = of

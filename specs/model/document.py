@@ -81,15 +81,10 @@ LONGEST_ID, LONGEST_TEXT = 100, 4000
 """The most characters of a part of a case id, and of a title, clause, reason or pattern."""
 
 
-def _one_of(known: tuple[str, ...], noun: str) -> AfterValidator:
-    """Return a validator that accepts the words in ``known`` and raises ValueError for others."""
-
-    def check(word: str) -> str:
-        if word not in known:
-            raise ValueError(unknown_word(noun, word, known))
-        return word
-
-    return AfterValidator(check)
+def _check_class(word: str) -> str:
+    if word not in CLASS_WORDS:
+        raise ValueError(unknown_word("input class", word, CLASS_WORDS))
+    return word
 
 
 def _check_outcome_word(word: str) -> str:
@@ -170,7 +165,7 @@ ArgumentText = Annotated[
 ]
 CLASS_WORDS = (*INPUT_CLASSES, OTHERWISE)
 InputClass = Annotated[
-    str, _one_of(CLASS_WORDS, "input class"), WithJsonSchema({"enum": list(CLASS_WORDS)})
+    str, AfterValidator(_check_class), WithJsonSchema({"enum": list(CLASS_WORDS)})
 ]
 WordList = Annotated[
     list[WordText],
