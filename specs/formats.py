@@ -6,6 +6,7 @@ Such names are ``fp32``, ``torch.float8_e4m3fn``, ``DT_HALF`` and ``s32``.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
@@ -298,3 +299,9 @@ def either(names: list[str]) -> str:
     """Return names as choices: ``a, b or c``; raise ValueError if there are none."""
     *most, last = names
     return f"{', '.join(most)} or {last}" if most else last
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return names as a list: ``a, b and c``; empty if there are none."""
+    *most, last = names or [""]
+    return f"{', '.join(most)} and {last}" if most else last

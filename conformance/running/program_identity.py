@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Iterator
-from hashlib import sha256
+from hashlib import file_digest
 from importlib.metadata import distribution, packages_distributions
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,6 @@ from oracles.backend.loading import close, load_isolated
 from oracles.protocol import compiles_per_shape, row_limits_of
 from oracles.registry import BUILTINS, is_program, third_party
 from oracles.wire.program_client import parse_command
-
-BLOCK = 1 << 20
 
 
 def program_identity(name: str, pythons: tuple[str, ...], seconds: float) -> dict[str, Any]:
@@ -112,8 +110,5 @@ def _module_file(module: str) -> Path | None:
 
 
 def _digest(path: Path) -> str:
-    digest = sha256()
     with path.open("rb") as file:
-        while block := file.read(BLOCK):
-            digest.update(block)
-    return digest.hexdigest()
+        return file_digest(file, "sha256").hexdigest()

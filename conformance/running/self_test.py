@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, partial
+from functools import cached_property, partial
 from itertools import islice
 from math import prod
 from time import perf_counter
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from conformance.families import NAMED_TENSORS, SHAPED_TENSORS, tensor_of
 from conformance.families.named_tensors import AboutTensors
@@ -36,13 +35,13 @@ from oracles.backend.requests import Cast
 from oracles.protocol import Bits, Oracle, WithDtypes, WithSweep, offers
 from oracles.registry import Backend
 from oracles.smoke_check import sample_patterns
+from reports.grading.allowed_answers import is_nan
 from specs.cases import Case, format_shape
-from specs.editions import edition
 from specs.formats import Format, format_named, formats
-from specs.loader import document_named, documents
+from specs.loader import documents
 from specs.operations import X, Y, is_cast, tensor_dtypes
 from specs.ruling import ruling
-from specs.selection import select
+from specs.selection import cases_of_pair, select
 
 UNCHANGED, OTHER_NANS = "unchanged", "unchanged, but NaNs come back as other NaNs"
 NOT_LISTED = "not asked: in no document it comes back unchanged"
@@ -229,7 +228,7 @@ class SelfTest:
         if check == "cast":
             self._answered.append(SampleCast(case, inputs, answers))
         changed = answers != inputs
-        nans = _is_nan(form, inputs) & _is_nan(form, answers) & (operation == "cast")
+        nans = is_nan(form, inputs) & is_nan(form, answers) & (operation == "cast")
         wrong = np.flatnonzero(changed & ~nans)
         if wrong.size:
             before, after = (_spelled(form, array[wrong[0]]) for array in (inputs, answers))
@@ -337,20 +336,10 @@ def identity_case(backend: Backend, operation: str, form: Format, inputs: Bits) 
         for version in reversed(document.entry.versions)
     ]
     for name, version in sorted(known, key=lambda each: not backend.claims(*each)):
-        for case in _own_casts(name, version).get(form.name, ()):
-            if _comes_back(case, inputs):
+        for case in cases_of_pair(name, version, form.name, form.name):
+            if case.example is None and _comes_back(case, inputs):
                 return case
     return None
-
-
-@cache
-def _own_casts(document: str, version: str) -> dict[str, list[Case]]:
-    """Return by dtype the cases of a version from a dtype to itself, without worked examples."""
-    found: dict[str, list[Case]] = {}
-    for case in edition(document_named(document), version).cases():
-        if case.source == case.target and case.example is None:
-            found.setdefault(case.source, []).append(case)
-    return found
 
 
 def _comes_back(case: Case, inputs: Bits) -> bool:
@@ -362,14 +351,7 @@ def _comes_back(case: Case, inputs: Bits) -> bool:
     if cast.is_rejection or cast.is_open:
         return False
     changed = Reference().cast(case, inputs) != inputs
-    return not (changed & ~_is_nan(cast.source, inputs)).any()
-
-
-def _is_nan(form: Format, bits: Bits) -> NDArray[np.bool_]:
-    found = np.zeros(bits.shape, np.bool_)
-    for codes in form.nan_codes if form.is_numeric else ():
-        found |= (bits >= codes.start) & (bits <= codes.stop - 1)
-    return found
+    return not (changed & ~is_nan(cast.source, inputs)).any()
 
 
 def _spelled(form: Format, element: Any) -> str:

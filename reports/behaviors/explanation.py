@@ -9,6 +9,7 @@ from itertools import combinations
 from reports.behaviors.regions import PHRASES, phrases_for
 from reports.behaviors.tally import BehaviorSearch, CountedInputs, InputAndAnswer, Tally
 from specs.behaviors import behaviors
+from specs.formats import listed
 from specs.model.vocabulary import Atom
 
 MAX_COMBINED = 4
@@ -157,7 +158,7 @@ def sentence(tally: Tally, explanation: Explanation) -> str:
 
 def sentence_without_pair(tally: Tally, explanation: Explanation) -> str:
     """Describe an explanation in one line, for readers who know the pair of dtypes."""
-    search, where, texts = tally.search, _join(explanation.regions), behaviors()
+    search, where, texts = tally.search, listed(explanation.regions), behaviors()
     if explanation.behavior is not None:
         says = texts[explanation.behavior].says
         return f"{where}: {says}: 100 % of {explanation.inputs:,} inputs"
@@ -172,8 +173,3 @@ def sentence_without_pair(tally: Tally, explanation: Explanation) -> str:
             f"{explanation.inputs:,} inputs: {examples}"
         )
     return f"{where}: unexplained: {explanation.inputs:,} inputs: {examples}"
-
-
-def _join(regions: tuple[str, ...]) -> str:
-    *most, last = regions
-    return f"{', '.join(most)} and {last}" if most else last

@@ -21,7 +21,7 @@ from reports.problems import (
     WrongShape,
     WrongTensor,
 )
-from specs.formats import format_named
+from specs.formats import format_named, listed
 from specs.plain_text import plain_text
 
 MOST_DTYPES = 3
@@ -231,14 +231,9 @@ def dtype_pairs_words(pairs: Iterable[tuple[str, str]]) -> str:
 def few(names: Sequence[str]) -> str:
     """List names in words; of more than ``MOST_DTYPES`` the last are counted."""
     if len(names) <= MOST_DTYPES:
-        return _listed(names)
+        return listed(names)
     shown = names[: MOST_DTYPES - 1]
-    return _listed([*shown, f"{len(names) - len(shown)} more"])
-
-
-def _listed(names: Sequence[str]) -> str:
-    *most, last = names
-    return f"{', '.join(most)} and {last}" if most else last
+    return listed([*shown, f"{len(names) - len(shown)} more"])
 
 
 def counted(number: int, noun: str) -> str:

@@ -19,7 +19,7 @@ from oracles.reference.exact_text import exact_decimal
 from oracles.reference.kernel_text import shortest_text
 from reports.counterexample.drawing import quoted
 from reports.findings.failing_inputs import FailingInputs
-from specs.formats import Format
+from specs.formats import Format, listed
 
 MOST_INTERVALS = 3
 """The most intervals of one sign that are written; of more, only the number and the extent."""
@@ -107,7 +107,7 @@ def region_words(source: Format, failing: FailingInputs, asked: NDArray[Any] | N
     words = list(_special_values(source, failing, asked))
     for name, intervals in _intervals_by_name(source, failing, asked).items():
         words = _interval_words(source, intervals, name) + words
-    return _listed(words)
+    return listed(words)
 
 
 class Regions(NamedTuple):
@@ -368,12 +368,7 @@ def _texts(texts: list[str]) -> str:
     shown = [quoted(text) for text in texts[:MOST_TEXTS]]
     if len(texts) > MOST_TEXTS:
         shown.append(f"{len(texts) - MOST_TEXTS:,} more texts")
-    return _listed(shown)
-
-
-def _listed(words: Sequence[str]) -> str:
-    *most, last = words or [""]
-    return f"{', '.join(most)} and {last}" if most else last
+    return listed(shown)
 
 
 STEP_BITS = 10

@@ -31,7 +31,7 @@ from reports.grading.divergences import index_of_simplest
 from reports.outputs.table import markdown_table
 from specs import VERSION
 from specs.behaviors import behaviors
-from specs.formats import Format
+from specs.formats import Format, listed
 from specs.model.strict_model import StrictModel
 from specs.model.vocabulary import Rounding
 
@@ -219,7 +219,7 @@ class KnownAgreement:
                 if not allows(inputs, each).all()
             ]
             words[document] = (
-                f"does not allow {_listed(wrong)}" if wrong else "allows all these answers"
+                f"does not allow {listed(wrong)}" if wrong else "allows all these answers"
             )
         return words
 
@@ -315,7 +315,7 @@ def _explained(line: Explanation, is_alone: bool) -> str:
     says = behaviors()[name].says
     if line.exceptions:
         says += f", but not for {line.exceptions:,} of {line.inputs:,} inputs"
-    return says if is_alone else f"{_listed(line.regions)}: {says}"
+    return says if is_alone else f"{listed(line.regions)}: {says}"
 
 
 def _named(names: Sequence[str]) -> list[str]:
@@ -326,11 +326,6 @@ def _named(names: Sequence[str]) -> list[str]:
             left[left.index(pair[0])] = word
             left.remove(pair[1])
     return left
-
-
-def _listed(words: Sequence[str]) -> str:
-    *most, last = words
-    return f"{', '.join(most)} and {last}" if most else last
 
 
 def pair_lines(pair: PortablePair) -> Iterator[str]:
