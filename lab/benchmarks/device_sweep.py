@@ -84,7 +84,7 @@ def measure(name: str, device: str, inputs: int, repeat: int) -> dict[str, Any]:
     }
     return {
         "pair": name,
-        "asked": pair.asked,
+        "asked": pair.asked.id,
         "seconds": seconds,
         "median_ratio": {title: median(each) for title, each in ratios.items()},
         "wrong": wrong,
