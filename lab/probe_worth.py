@@ -64,7 +64,7 @@ def _in_process(kinds: Sequence[str], function: Callable[..., Any], each: Sequen
 
 
 def _seconds(named: tuple[str, int]) -> float:
-    """Return the processor time in which a backend's pairs, one in so many, are judged."""
+    """Judge one in ``every`` pairs of a backend; return the processor time that it took."""
     name, every = named
     tasks: list[Task] = [*quick_tasks(name, [name], select([]))]
     Random("pairs").shuffle(tasks)

@@ -1,1 +1,1 @@
-"""What ``castigate.py`` offers to programs; this package is internal, and only that file is not."""
+"""Implements what ``castigate.py`` exports. Programs import that file; this package is internal."""

@@ -1,4 +1,4 @@
-"""What follows a backend's colon: words and ``KEY=VALUE``, separated by commas.
+"""Parses what follows the colon in a backend's name: words and ``KEY=VALUE``, between commas.
 
 A backend has variants, which its adapter lists, and open roads, whose words a user brings: the name
 of a device, or the path of a plug-in. One grammar serves all of them, so that a vendor who has seen

@@ -236,7 +236,7 @@ def test_explain_says_why_a_backend_gave_no_answer_but_not_to_foreign_calls() ->
     code, out, err = castigate("explain", "float32", "float16", "1", "--backend", raises)
     assert (code, err) == (0, "")
     said = " ".join(out.split())
-    # Documents of calls, which the backend does not claim, are asked in vain: nobody is told of it.
+    # The backend claims no document of calls, so `explain` does not repeat its error for those.
     assert f" of 1: 1 is required by onnx-cast:25; an error from {raises}" in said
     of_casts, of_calls = said.partition(f"; not by {raises}: an error ")[::2]
     assert "onnx-cast:25" in of_casts

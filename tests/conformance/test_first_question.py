@@ -1,4 +1,4 @@
-"""What somebody sees who asks a first question: why frameworks differ, and what to do about it."""
+"""Asks `castigate explain` as a new user does: why do frameworks differ, and what can one do?"""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ from specs.ruling import ruling
 COPIES = 67
 """The length of a row that repeats one input, so that each kernel uses its vectors and its rest."""
 AnswersOrMissing = list[Any] | Missing
-"""The distinct answers to one input as in JSON (an error is one too), or why there is none."""
+"""The distinct answers to one input, errors among them, as JSON holds them; or why none came."""
 
 
 def threads_about(backend: str, threads: Iterable[DecidedThread]) -> list[DecidedThread]:

@@ -54,7 +54,7 @@ WORDS = (
 )
 """The command: nothing is compiled for a GPU, and nothing is linked."""
 USUAL = "/usr"
-"""Where a distribution installs the headers; ROCM_PATH names another place."""
+"""The folder in which distributions install the headers, unless ROCM_PATH names another."""
 COMMAND = f"""\
 (
         "{WORDS[0]}".split()

@@ -58,7 +58,7 @@ class Llvmlite(Scripted):
         self._machine, self._passes = ROADS[variant]
 
     def require_dtype(self, operation: ScriptedOperation, dtype: str) -> None:
-        """Raise Unsupported for a dtype that is none of LLVM's types, or that cannot be run."""
+        """Raise Unsupported for a dtype that LLVM lacks, or that no library here can convert."""
         if dtype not in FLOATS and dtype not in INTEGERS:
             raise Unsupported(f"LLVM has no type {dtype}")
         if not all(map(self._llvm.address_of_symbol, CALLED.get(dtype, ()))):
