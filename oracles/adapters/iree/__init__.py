@@ -1,4 +1,4 @@
-"""IREE: ``stablehlo.convert`` on rows of any length, compiled once per pair, on the CPU."""
+"""IREE: ``stablehlo.convert`` on rows of any length, compiled for several pairs at once."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from importlib.metadata import version
 from typing import Any, ClassVar
 
 from oracles.adapters.dtype_table import names_in
+from oracles.adapters.iree.script_lines import COMPILE, HEADER
 from oracles.adapters.refusals import load_own, require_variant
 from oracles.adapters.scripted import Scripted, ScriptedOperation, Statements
 from oracles.adapters.stablehlo import ELEMENTS
@@ -20,41 +21,24 @@ FLAGS: Mapping[str | None, tuple[str, ...]] = {
     "vmvx": ("--iree-hal-target-backends=vmvx",),
 }
 """By variant, the options of the compiler: code for any processor, for this one, or bytecode."""
-VARIANTS: tuple[str, ...] = tuple(variant for variant in FLAGS if variant)
+VARIANTS: tuple[str, ...] = tuple(filter(None, FLAGS))
 
-DTYPES = (
-    *("float64", "float32", "float16", "bfloat16", "float8e4m3fn", "float8e4m3fnuz"),
-    *("float8e5m2", "float8e5m2fnuz", "float8e8m0", "int64", "int32", "int16", "int8"),
-    *("uint64", "uint32", "uint16", "uint8", "bool", "complex64", "complex128"),
+GROUPS: tuple[tuple[str, ...], ...] = (
+    (
+        *("int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8", "bool"),
+        *("float32", "float8e8m0", "complex64"),
+    ),
+    ("float64", "float16", "complex128"),
+    ("bfloat16",),
+    ("float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz"),
 )
-"""The dtypes of whole bytes that its runtime takes from numpy."""
+"""Targets to which the conversions of one source are one program.
 
-HEADER = """\
-# iree {version}: {case}
-import iree.runtime
-import ml_dtypes
-import numpy as np
-from iree.compiler.api import Output, Session, Source
+A compiler takes 0.25 s for a program, and 0.05 s for each further conversion in it. It refuses a
+program as a whole, so targets that it refuses from the same sources stand together."""
 
-"""
-
-COMPILE = """\
-session = Session()
-session.set_flags({flags})
-program = b\"\"\"
-func.func @main(%x: tensor<?x{source}>) -> tensor<?x{target}> {{
-  %y = stablehlo.convert %x : (tensor<?x{source}>) -> tensor<?x{target}>
-  return %y : tensor<?x{target}>
-}}
-\\0\"\"\"
-job, output = session.invocation(), Output.open_membuffer()
-job.parse_source(Source.wrap_buffer(session, program))
-if not job.execute():
-    raise NotImplementedError("the compiler refuses the program")
-job.output_vm_bytecode(output)
-code = bytes(output.map_memory())
-convert = iree.runtime.load_vm_flatbuffer(code, driver="local-sync").main
-"""
+DTYPES = tuple(name for group in GROUPS for name in group)
+"""The dtypes of whole bytes that the runtime takes from numpy."""
 
 OPTIONS = ("--iree-input-type=stablehlo", "--iree-input-demote-f64-to-f32=false")
 
@@ -81,7 +65,6 @@ class Iree(Scripted):
         )
         self.version = version("iree-base-runtime")
         self._flags = (*OPTIONS, *FLAGS[variant])
-        self._refused: dict[str, str] = {}
 
     def require_dtype(self, operation: ScriptedOperation, dtype: str) -> None:
         """Raise Unsupported for a dtype that cannot be handed over."""
@@ -101,20 +84,22 @@ class Iree(Scripted):
     def steps(self, operation: ScriptedOperation, case: Case, form: Hashable) -> Statements:
         """Return the statements that compile the conversion of a pair once, and call it on a row.
 
-        Raises Unsupported for a program that the compiler refuses.
+        Raises Unsupported if the compiler refuses the conversion alone, too.
         """
-        flags = ",".join(f'\n    "{flag}"' for flag in self._flags)
-        once = COMPILE.format(
-            flags=f"{flags},\n", source=ELEMENTS[case.source], target=ELEMENTS[case.target]
-        )
-        return Statements("y = convert(x.reshape(-1)).to_host().reshape(x.shape)\n", once)
+        group = next(group for group in GROUPS if case.target in group)
+        each = f"y = module.{case.target}(x.reshape(-1)).to_host().reshape(x.shape)\n"
+        flags = "".join(f'\n    "{flag}",' for flag in self._flags)
+        for targets in (group, (case.target,)):
+            names = "".join(f'\n    "{name}": "{ELEMENTS[name]}",' for name in targets)
+            once = COMPILE.format(flags=flags, source=ELEMENTS[case.source], targets=names)
+            if self.prepared(once, form):
+                return Statements(each, once)
+        raise Unsupported("the compiler refuses the program")
 
     def _prepare(self, once: str, form: Hashable) -> dict[str, Any]:
+        """Return the names that are bound after a compilation, none if it is refused."""
         # A refusal is kept, too: it takes as long as a compilation, and many cases ask for it.
-        if once in self._refused:
-            raise Unsupported(self._refused[once])
         try:
             return super()._prepare(once, form)
-        except NotImplementedError as error:
-            self._refused[once] = str(error)
-            raise Unsupported(str(error)) from error
+        except NotImplementedError:
+            return {}
