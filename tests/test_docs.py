@@ -41,21 +41,8 @@ import pytest
 from conformance.commands.main import main
 from specs import house_rules
 from specs.loader import documents
+from tests.doc_pages import PAGES, ROOT, name_of
 
-ROOT = Path(__file__).parents[1]
-DOCS = ROOT / "docs"
-ATLAS = DOCS / "atlas"
-BY_HAND = {"block_libraries.md", "index.md", "quantization_backends.md"}
-"""Pages of the atlas that no command writes, so that their own commands are run."""
-PAGES = [
-    ROOT / "README.md",
-    ROOT / "CONTRIBUTING.md",
-    *sorted(DOCS.glob("*.md")),
-    *(ATLAS / name for name in sorted(BY_HAND)),
-]
-ALL_PAGES = [*PAGES, ROOT / "CHANGELOG.md", *sorted({*ATLAS.glob("*.md")} - {*PAGES})]
-MOST_PAGES = 20
-"""The most pages: a reader finds a page by reading the list of all of them."""
 AT_NIGHT: dict[str, tuple[str, ...]] = {
     "ONNX's runner makes all its own tests before ours": (
         "python -W ignore chosen.py TEXTS string float64 int64 uint8",
@@ -185,10 +172,6 @@ NOT_RUN: dict[str, tuple[str, ...]] = {
 
 FENCE = re.compile(r"^```(\w*)$")
 FILE_NAME = re.compile(r"`([\w-]+\.(?:h|jsonl|py|yaml))`:$")
-
-
-def name_of(path: Path) -> str:
-    return path.relative_to(ROOT).as_posix()
 
 
 @dataclass(frozen=True)
@@ -527,75 +510,3 @@ def test_what_python_examples_import_exists() -> None:
                 module = importlib.import_module(node.module)
                 missing = [one.name for one in node.names if not hasattr(module, one.name)]
                 assert missing == [], f"{name_of(page)}:{block.first}"
-
-
-def anchors(page: Path) -> set[str]:
-    """The anchors of a page's headings, as GitHub makes them."""
-    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.S)
-    headings = re.findall(r"^#+ (.*)$", text, re.M)
-    return {re.sub(r"[^\w -]", "", one.lower()).strip().replace(" ", "-") for one in headings}
-
-
-@pytest.mark.parametrize("page", ALL_PAGES, ids=name_of)
-def test_links_lead_somewhere(page: Path) -> None:
-    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.S)
-    wrong = []
-    for link in re.findall(r"\]\(([^)\s]+)\)", text):
-        if "://" in link:
-            continue
-        path, _, anchor = link.partition("#")
-        target = (page.parent / path).resolve() if path else page
-        is_dead = anchor and target.suffix == ".md" and anchor not in anchors(target)
-        if not target.exists() or is_dead:
-            wrong.append(link)
-    assert wrong == []
-
-
-def test_files_that_the_pages_name_exist() -> None:
-    """Paths in backticks that begin with a folder of the repository."""
-    known = "specs|oracles|reports|conformance|lab|tests|examples|docs"
-    wrong = [
-        f"{name_of(page)}: {path}"
-        for page in PAGES
-        for path in re.findall(rf"`((?:{known})/[\w./-]+)`", page.read_text(encoding="utf-8"))
-        if not (ROOT / path).exists() and path not in EXAMPLE_PATHS
-    ]
-    assert wrong == []
-
-
-EXAMPLE_PATHS = {
-    "tests/conformance/extras/NAME/",
-    "specs/docket/PROJECT.yaml",
-    "specs/documents/PAGE.sha256",
-    "specs/documents/demo_cast.yaml",
-}
-"""What a reader of the recipes and of the architecture is to create."""
-
-
-def test_every_page_is_linked_from_the_readme() -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    missing = [path.name for path in DOCS.glob("*.md") if f"](docs/{path.name})" not in readme]
-    assert missing == []
-    assert "](docs/atlas/index.md)" in readme
-
-
-def test_every_page_of_the_atlas_is_linked_from_its_index() -> None:
-    listed = re.findall(r"^\| \[([\w.]+)\]\(\1\)", (ATLAS / "index.md").read_text("utf-8"), re.M)
-    assert listed == sorted({path.name for path in ATLAS.glob("*.md")} - {"index.md"})
-
-
-def test_the_pages_are_few() -> None:
-    assert len([*DOCS.glob("*.md")]) <= MOST_PAGES
-
-
-def test_every_page_has_a_place_in_the_site() -> None:
-    nav = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("nav:")[2]
-    placed = re.findall(r"[\w/-]+\.md", nav)
-    added = ["atlas/index.md", "changelog.md", "contributing.md", "index.md"]
-    assert sorted(placed) == sorted([*added, *(path.name for path in DOCS.glob("*.md"))])
-
-
-def test_the_readme_is_short_and_its_pictures_are_small() -> None:
-    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) < 120
-    heavy = [path.name for path in (DOCS / "images").iterdir() if path.stat().st_size > 150_000]
-    assert heavy == []

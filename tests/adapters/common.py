@@ -15,7 +15,7 @@ import numpy as np
 
 from conformance.driver import BackendJudge
 from conformance.judging.subject import Settings
-from oracles.protocol import Bits
+from oracles.protocol import Bits, Unsupported
 from oracles.registry import Backend
 from reports.judgement import Verdict
 from specs.cases import Case
@@ -175,3 +175,17 @@ def compared(first: Any, second: Any, source: str, target: str) -> tuple[Verdict
     cases = [case for case in select([]) if (case.source, case.target) == (source, target)]
     judgement = compare_variants(one, other, cases)
     return judgement.verdict, judgement.message
+
+
+def bind_and_call(oracle: Any, case: Case, bits: Bits) -> Bits:
+    answer: Bits = oracle.bind(case, bits)()
+    return answer
+
+
+def refusal(ask: Callable[[], Any]) -> str | None:
+    """Return the reason for which a request is refused, or None if it is not."""
+    try:
+        ask()
+    except Unsupported as error:
+        return str(error)
+    return None

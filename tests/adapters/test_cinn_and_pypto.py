@@ -19,7 +19,7 @@ from specs.case_calls import call_of
 from specs.cases import Case
 from specs.selection import case_named, select
 from tests.adapters.common import bits_of, onnx_case
-from tests.adapters.contract import skip_unless_installed
+from tests.adapters.contract_road import skip_unless_installed
 
 HALVES = [0x3FC00000, 0xC0000000]
 PASSED = ("conforms", "open")

@@ -15,7 +15,6 @@ import pytest
 
 from oracles.adapters import onnx_optimizers, openvino
 from oracles.protocol import (
-    Bits,
     NotInstalled,
     Unsupported,
     WithBind,
@@ -35,25 +34,20 @@ from tests.adapters.common import (
     assert_moves_any_layout,
     assert_prints_the_answers,
     assert_same,
+    bind_and_call,
     bits_of,
     kept_environment,
     layouts,
     onnx_case,
     parse_printed,
     patterns_of,
+    refusal,
     run_script,
     some_patterns,
     view_case,
 )
-from tests.adapters.contract import (
-    ALL,
-    OWN_PROCESS,
-    ROADS,
-    Road,
-    params,
-    roads,
-    skip_unless_installed,
-)
+from tests.adapters.contract import ROADS, params, roads
+from tests.adapters.contract_road import ALL, OWN_PROCESS, Road, skip_unless_installed
 from tests.adapters.contract_values import (
     ADDED_DIMENSION,
     BOUND,
@@ -101,20 +95,6 @@ def oracle(road: Road, load: Callable[[Road], Any]) -> Any:
 
 def pair_of(case: Case, *_: Any) -> str:
     return f"{case.source}-{case.target}"
-
-
-def bind_and_call(oracle: Any, case: Case, bits: Bits) -> Bits:
-    answer: Bits = oracle.bind(case, bits)()
-    return answer
-
-
-def refusal(ask: Callable[[], Any]) -> str | None:
-    """Return the reason for which a request is refused, or None if it is not."""
-    try:
-        ask()
-    except Unsupported as error:
-        return str(error)
-    return None
 
 
 PACKAGES = {road.backend: road.packages for road in ROADS}

@@ -26,7 +26,8 @@ from tests.adapters.common import (
     run_script,
     view_case,
 )
-from tests.adapters.contract import FLOAT6, built, make
+from tests.adapters.contract import built, make
+from tests.adapters.contract_road import FLOAT6
 from tests.adapters.rewording import Refusal
 
 

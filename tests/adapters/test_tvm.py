@@ -21,7 +21,8 @@ from tests.adapters.common import (
     some_patterns,
     view_case,
 )
-from tests.adapters.contract import SUB_BYTE, built, make
+from tests.adapters.contract import built, make
+from tests.adapters.contract_road import SUB_BYTE
 from tests.adapters.rewording import Refusal
 
 ROADS = (None, *adapter.VARIANTS)

@@ -13,18 +13,18 @@ from conformance.families.quantization.kernels import quantize as answer_rightly
 from conformance.families.quantization.wrongs import says
 from reports.problems import WrongTensor
 from specs.cases import Case
-from tests.conformance.families.quantization.test_judge import (
+from tests.conformance.families.quantization.planted_quantizers import (
     TENSOR,
     Tensors,
     dequantizing,
     ends,
-    judge,
     not_a_number,
     operands,
     replacing,
     stored,
     unsigned,
 )
+from tests.conformance.families.quantization.test_judge import judge
 
 Quantize = Callable[[Case, Tensors], Mapping[str, Any]]
 
