@@ -29,7 +29,7 @@ CASTS, CALLS = "array-api-astype", "array-api-astype-calls"
 def standard_claims(version: str, documents: Sequence[str] = (CASTS, CALLS)) -> tuple[str, ...]:
     """Return the claims of a library that declares this version of the array API standard.
 
-    There is none of a document that lacks the version.
+    It claims no document that does not describe this version.
     """
     return tuple(
         f"{document}:{version}"

@@ -50,14 +50,14 @@ OF_COMPILERS = frozenset({"float16", "bfloat16"})
 """The dtypes whose types are extensions."""
 
 MODES: Mapping[str, str] = {"float64": "df", "float32": "sf", "float16": "hf", "bfloat16": "bf"}
-"""By dtype, the wider first, its name in the functions of the compiler's library."""
+"""By dtype, its name in the functions of the compiler's library; wider dtypes stand first."""
 INTEGERS: Mapping[str, tuple[str, str]] = {
     "int64": ("", "di"),
     "int32": ("", "si"),
     "uint64": ("uns", "di"),
     "uint32": ("uns", "si"),
 }
-"""By dtype, the sign that stands before the names of both types, and its name."""
+"""By integer dtype, the sign (empty or `uns`) and the name of its mode in function names."""
 
 TRIAL = """\
 int main(void) {{
@@ -164,7 +164,7 @@ class Compiler(CompiledLoops):
         return {} if done.returncode else {line[1]: " ".join(line[2:]) for line in lines}
 
     def _try_type(self, name: str) -> bool:
-        """Return whether a program that converts floats to this type and back does not compile."""
+        """Return whether the compiler lacks a type: no program that converts to it compiles."""
         with tempfile.TemporaryDirectory() as folder:
             code = TRIAL.format(name=name)
             done = self._run("-O3", *self._flags, "-o", folder + "/trial", code=code)

@@ -3,7 +3,7 @@
 An adapter has a table of carriers, or one per document. Each carrier is a Python expression in
 ``x``, a row, or statements that bind ``y``. ``{source}`` and ``{target}`` in it stand for the
 expressions of the case's dtypes. Roads that compile compile expressions; statements, such as those
-that set a mode before, run as they are and are declined there.
+that set a mode first, are not compiled: such roads decline them.
 """
 
 from __future__ import annotations

@@ -39,8 +39,8 @@ bool              bool               =     =   -  =     =   =  =      =   bool  
 complex64         complex64          =     =   -  =     =   =  =      -   complex64         -        complex<f32>  c64      -
 complex128        complex128         =     =   -  =     =   =  =      -   complex128        -        complex<f64>  c128     -
 """  # noqa: E501
-"""A row is a dtype. ``name`` is what most packages call it: one with ``=`` has the dtype by this
-name, one with ``-`` has it not, and the last five have names of their own.
+"""A row is a dtype, and ``name`` is what most packages call it. In a package's column ``=`` says
+that it uses this name, and ``-`` that it lacks the dtype; the last five columns have other names.
 
 ``ml`` stands for the dtypes that ml_dtypes adds to numpy's, ``api`` for those of the array API
 standard, ``xla`` for those that torch_xla has on its device. onnx's names are those of its text

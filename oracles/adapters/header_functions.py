@@ -30,7 +30,7 @@ class HeaderFunctions(CompiledLoops):
     def expression(self, source: str, target: str, arguments: Mapping[str, str]) -> str | None:
         """Return the call that converts ``x[i]``; None if no function does.
 
-        Arguments that the functions of a pair have not are ignored.
+        A parameter is ignored if the functions of the pair have no such argument.
         """
 
     @abstractmethod

@@ -81,7 +81,7 @@ OPERATIONS: Mapping[str, str] = {
         'with jax.numpy_dtype_promotion("strict"):\n    y = x * jnp.ones(x.shape, {target})\n'
     ),
 }
-"""The carriers that set no mode, but for those whose mode gives the result another dtype."""
+"""The carriers that set no mode, and those whose mode gives the result another dtype."""
 
 
 def _within(context: str, statements: str) -> str:
@@ -180,6 +180,6 @@ MODES: Mapping[str, str] = {
     "set-items-under-rounding-toward-zero": _rounding(f"y = {_STORE}"),
     "set-items-after-rounding-toward-zero": _rounding(_STORE, f"y = {_STORE}\n"),
 }
-"""A mode of the process or of the thread is set, was set, or is set in another thread."""
+"""Carriers while a mode is set, after it was set, or while another thread has set it."""
 
 CARRIERS: Mapping[str, str] = {**OPERATIONS, **MODES}

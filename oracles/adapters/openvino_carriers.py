@@ -21,10 +21,10 @@ from specs.cases import CARRIER, Case
 from specs.formats import format_named
 
 CACHED_MODELS = 1 << 10
-"""Enough for the second carriers of a wrong one, which each wrong one asks again."""
+"""The number of models that are kept: enough for the second carriers of each wrong carrier."""
 FOLDED = "cpu-folded"
 USUAL = "multiply-by-one"
-"""A carrier of float32 that runs unless openvino itself is broken."""
+"""A carrier of float32 that every openvino runs: if it fails too, openvino itself is broken."""
 
 
 class OnnxCarriers(OnnxFrontEnd):

@@ -18,7 +18,7 @@ from specs.errors import did_you_mean
 CPU = "CPUExecutionProvider"
 NO_FALLBACK = "session.disable_cpu_ep_fallback"
 RECORD = "session.record_ep_graph_assignment_info"
-"""Has a session record which provider gets each node; onnxruntime before 1.24 ignores it."""
+"""The option by which a session records nodes' providers; onnxruntime before 1.24 ignores it."""
 PLUGIN_KEYS = ("ep", "name", "device")
 """The options of a road that choose a plug-in's library, provider and device."""
 

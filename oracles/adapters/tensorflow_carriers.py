@@ -153,6 +153,6 @@ MODES: Mapping[str, str] = {
     "promote-under-all-promotion": _under(_numpy_behavior("all"), _OFF, _PROMOTE),
     "promote-under-safe-promotion": _under(_numpy_behavior("safe"), _OFF, _PROMOTE),
 }
-"""A mode of the process or of the thread is set, was set, or is set in another thread."""
+"""Carriers while a mode is set, after it was set, or while another thread has set it."""
 
 CARRIERS: Mapping[str, str] = {**OPERATIONS, **MODES}

@@ -69,7 +69,7 @@ COMPUTED: Mapping[str, str] = {
         "torch.nn.functional.rms_norm(torch.ones_like(x), x.shape, weight=x, eps=0.0)"
     ),
 }
-"""The operation computes, and should give what it gets."""
+"""Carriers whose operation computes, and should return its input."""
 
 MOVED: Mapping[str, str] = {
     "concatenate": "torch.cat([x[:1], x[1:]])",
@@ -94,7 +94,7 @@ MOVED: Mapping[str, str] = {
     ),
     "numbers-of-python": "y = torch.tensor(x.tolist(), dtype=x.dtype, device=x.device)\n",
 }
-"""The operation moves elements."""
+"""Carriers whose operation moves elements."""
 
 STORED: Mapping[str, str] = {
     "copy-into": f"{_TARGET}.copy_(x)",
@@ -106,7 +106,7 @@ STORED: Mapping[str, str] = {
     "concatenate-out": f"torch.cat([x[:1], x[1:]], out={_TARGET})",
     "multiply-in-place": "torch.ones_like(x, dtype={target}).mul_(x)",
 }
-"""The store has another dtype."""
+"""Carriers that store into a tensor of another dtype."""
 
 PROMOTED: Mapping[str, str] = {
     "add-zero-of-target": "x + torch.zeros_like(x, dtype={target})",
@@ -118,7 +118,7 @@ PROMOTED: Mapping[str, str] = {
     "concatenate-with-target": "torch.cat([x, x.new_zeros(1, dtype={target})])[:-1]",
     "where-with-target": f"torch.where({_ALL}, x, torch.zeros_like(x, dtype={{target}}))",
 }
-"""Promotion widens."""
+"""Carriers whose operand of a wider dtype makes torch promote x."""
 
 
 def _within(context: str, expression: str) -> str:
@@ -222,7 +222,7 @@ AUTOCAST: Mapping[str, str] = {
         f"    y = pool.submit(lambda: {_MATMUL}).result()\n"
     ),
 }
-"""Autocast of the CPU is on, was on, or is on in another thread."""
+"""Carriers during, after, and beside autocast of the CPU in another thread."""
 
 _CAST = "x.to({target})"
 _FLUSH = "torch.set_flush_denormal(True)", "torch.set_flush_denormal(False)"
@@ -271,7 +271,7 @@ MODES: Mapping[str, str] = {
         for name in ("index-put", "index-copy", "scatter", "concatenate", "copy-into")
     },
 }
-"""A mode of the process or of the thread is set, was set, or is set in another thread."""
+"""Carriers while a mode is set, after it was set, or while another thread has set it."""
 
 OF_CPU = frozenset((*AUTOCAST, *MODES))
 """The carriers that set modes of the CPU: they say nothing of another device."""
@@ -310,4 +310,4 @@ FEW_COMPILED: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("float16", "float32"): ("divide-product-by-255",),
     ("int64", "float32"): ("add-zero-of-target",),
 }
-"""The carriers of each pair that are compiled, because each costs seconds of a C++ compiler."""
+"""By pair, the carriers that are compiled; not all are, for each costs seconds of a C++ compiler."""

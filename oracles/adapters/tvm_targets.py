@@ -48,7 +48,7 @@ class Target:
 
 
 LLVM = Target("llvm")
-"""Names no processor, so that the instructions are the same on all machines."""
+"""A target without a processor's name, for which all machines get the same instructions."""
 
 
 def target_named(tvm: Any, variant: str, variants: tuple[str, ...]) -> Target:

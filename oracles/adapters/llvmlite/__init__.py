@@ -36,7 +36,7 @@ CALLED: Mapping[str, tuple[str, ...]] = {
 """By dtype, the functions that compiled casts may call; without them the process would end."""
 INTEGERS = tuple(f"{sign}int{bits}" for bits in (64, 32, 16, 8) for sign in ("", "u"))
 SATURATING = ("range", "saturating")
-"""The mode of cases that want an intrinsic, which saturates."""
+"""The mode of a case that asks for a saturating cast, which is an intrinsic."""
 
 
 class Llvmlite(Scripted):

@@ -21,7 +21,7 @@ DTYPES = (
     *("float64", "float32", "int64", "int32", "int16", "int8"),
     *("uint64", "uint32", "uint16", "uint8", "bool", "complex64", "complex128"),
 )
-"""Its CPU target has no float16."""
+"""The dtypes; numba's target for CPUs has no float16."""
 
 HEADER = """\
 # numba {version}: {case}

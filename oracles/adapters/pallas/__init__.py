@@ -20,7 +20,7 @@ VARIANTS: tuple[str, ...] = ()
 DTYPES: Mapping[str, str] = {
     dtype: name for dtype, name in names_in("jax").items() if not dtype.startswith("complex")
 }
-"""Its interpreter fills what a kernel has not written yet, which it cannot for complex numbers."""
+"""The dtypes; before a kernel runs, the interpreter fills its output, but none of complex numbers."""
 
 HEADER = """\
 # pallas of jax {version}: {case}
@@ -47,12 +47,12 @@ def cast(x):
 
 """
 ROW = 1 << 16
-"""The elements of a row: a kernel is compiled for each number, and so once where it is always one.
+"""The elements of every row, because jax compiles a kernel anew for each length.
 
 A row of this length costs little more than a short one.
 """
 ROWS = f"np.pad(bits.ravel(), (0, -bits.size % {ROW} or {ROW})).reshape(-1, {ROW})"
-"""The rows of ``bits``, of which there is one even for none."""
+"""The rows that hold ``bits``: at least one, also for no bits."""
 OWN = "answers = answers[: bits.size].reshape(bits.shape)\n"
 
 

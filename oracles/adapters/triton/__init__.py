@@ -21,7 +21,7 @@ CUDA = "cuda"
 VARIANTS: tuple[str, ...] = (CUDA,)
 
 EIGHT_BITS = ("float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz")
-"""Of torch's tensors; that of float8e4b15 is none."""
+"""The dtypes that torch has tensors of; it has none of float8e4b15."""
 FLOATS: tuple[str, ...] = ("float64", "float32", "float16", "bfloat16", *EIGHT_BITS)
 INTEGERS = ("int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8", "bool")
 ROUNDINGS: Mapping[tuple[str, str], str] = {
@@ -31,7 +31,7 @@ ROUNDINGS: Mapping[tuple[str, str], str] = {
     ("round", "nearest-even"): "rtne",
     ("round", "toward-zero"): "rtz",
 }
-"""By a parameter of a case and its value, what ``fp_downcast_rounding`` is; "" if it is not set."""
+"""The value of ``fp_downcast_rounding``, by a case's parameter and its value; "" leaves it out."""
 
 
 class Triton(Scripted):
