@@ -310,4 +310,4 @@ FEW_COMPILED: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("float16", "float32"): ("divide-product-by-255",),
     ("int64", "float32"): ("add-zero-of-target",),
 }
-"""By pair, the carriers that are compiled; not all are, for each costs seconds of a C++ compiler."""
+"""By pair, the carriers that are compiled: a few, as each costs seconds of a C++ compiler."""

@@ -20,7 +20,7 @@ VARIANTS: tuple[str, ...] = ()
 DTYPES: Mapping[str, str] = {
     dtype: name for dtype, name in names_in("jax").items() if not dtype.startswith("complex")
 }
-"""The dtypes; before a kernel runs, the interpreter fills its output, but none of complex numbers."""
+"""The dtypes; the interpreter fills outputs before a kernel runs, but none of complex numbers."""
 
 HEADER = """\
 # pallas of jax {version}: {case}
