@@ -51,9 +51,11 @@ from reports.findings.wrong import (
     everywhere,
     if_answered,
     is_same,
+    nowhere,
     reading,
     right,
     rounded,
+    stay_nans,
     without_example,
 )
 from reports.grading.allowed_answers import is_nan
@@ -137,7 +139,7 @@ def _by_behavior(
         source, target = given.source, given.target
         codes, defined = answers(given)
         # Of a NaN that comes out as a NaN only the sign can be wrong.
-        both_nan = given.nans & is_nan(target, given.answers)
+        both_nan = stay_nans(given)
         found: Mask = defined & is_same(target, codes, given.answers) & ~both_nan
         if has_sign:
             # A constant may have any sign where the input is a NaN.
@@ -222,12 +224,7 @@ def _quieted(given: GivenAnswers) -> RowAnswers:
 
 def _are_nans_but_for_sign(given: GivenAnswers, level: str) -> Mask:
     other = negated(given.target, given.answers)
-    return _stay_nans(given, level) & allowed(given.case, given.inputs, other, level)
-
-
-def _stay_nans(given: GivenAnswers, level: str) -> Mask:
-    stays: Mask = given.nans & is_nan(given.target, given.answers)
-    return stays
+    return stay_nans(given) & allowed(given.case, given.inputs, other, level)
 
 
 @computing(
@@ -254,11 +251,20 @@ def _nan_sign(given: GivenAnswers) -> RowAnswers:
     return RowAnswers(wrong, answered & given.nans)
 
 
+def _are_other_nans(given: GivenAnswers, level: str) -> Mask:
+    """Mark NaNs that stay NaNs, unless only the signs of all of them are wrong."""
+    stay = stay_nans(given)
+    is_otherwise_wrong = (stay & ~_are_nans_but_for_sign(given, level)).any()
+    return stay if is_otherwise_wrong else nowhere(given)
+
+
 _nan_payload = replace(
     _nan_sign,
     name="nan-payload",
     says="gives a NaN of another payload",
-    matches=lambda given, level: _stay_nans(given, level) & ~_are_nans_but_for_sign(given, level),
+    matches=_are_other_nans,
+    outranks_behaviors=False,
+    is_behavior=True,  # So that it does not take what another row explains better.
 )
 
 

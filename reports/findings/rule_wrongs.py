@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 
+from oracles.protocol import Mask
 from reports.findings.failing_inputs import answered_ruling
 from reports.findings.wrong import (
     CaseFormats,
@@ -21,6 +22,7 @@ from reports.findings.wrong import (
     following,
     right,
     rounded,
+    stay_nans,
 )
 from specs.cases import Case
 from specs.editions import edition
@@ -184,12 +186,20 @@ def taken_for(pair: tuple[str, str], other: tuple[str, str]) -> Wrong:
     source, target = (_twin_words(*each) for each in both)
     unnamed = ANOTHER_DTYPE, f"takes {' and '.join(mistaken)}"
     name, says = TWINS.get((source, target), unnamed)
-    return following(
+    row = following(
         name,
         says,
         lambda case: case_between(case, *other),
         mistaken=mistaken if name == ANOTHER_DTYPE else (),
     )
+    return replace(row, matches=partial(_but_for_nans, row))
+
+
+def _but_for_nans(row: Wrong, given: GivenAnswers, level: str) -> Mask | None:
+    """Mark what a row explains, but for NaNs that stay NaNs: of most dtypes these are NaNs, too."""
+    assert row.matches is not None
+    matching = row.matches(given, level)
+    return None if matching is None else matching & ~stay_nans(given)
 
 
 def _twin_words(one: str, other: str) -> str:

@@ -240,6 +240,12 @@ def predicted_failures(wrong: Wrong, case: Case, asked: AskedInputs) -> Mask | N
     return failures
 
 
+def stay_nans(given: GivenAnswers) -> Mask:
+    """Mark the NaNs for which the backend gives some NaN."""
+    stays: Mask = given.nans & is_nan(given.target, given.answers)
+    return stays
+
+
 def nowhere(given: GivenAnswers) -> Mask:
     """Return the mask that marks no input."""
     return np.zeros(given.inputs.shape, bool)

@@ -18,6 +18,7 @@ from reports.findings.cast_wrongs import (
     wrongs_tried_last,
 )
 from reports.findings.codec_wrongs import digits_read
+from reports.findings.rule_wrongs import taken_for
 from reports.findings.text_wrongs import TEXT_WRONGS
 from reports.findings.wrong import REFERENCE, GivenAnswers, Wrong, right
 from reports.grading.allowed_answers import is_nan
@@ -221,6 +222,24 @@ def test_another_nan_is_quiet_or_of_another_sign_or_payload(answer: int, name: s
     rows = [row.name for row in wrongs_of(case) if row.explains(given, "recommended").any()]
     assert rows[0] == name
     assert "unchanged" not in rows
+
+
+def test_nans_of_which_only_the_signs_are_wrong_have_no_other_payload() -> None:
+    case = case_named("onnx-carriers:25/float16/float16/carrier:expand")
+    [row] = [each for each in wrongs_of(case) if each.name == "nan-payload"]
+    nans, answers = np.array([0x7C01, 0x7FFF], np.uint16), np.array([0xFC01, 0xFFFF], np.uint16)
+    assert not row.explains(GivenAnswers(case, nans, answers), "recommended").any()
+    one_nan = GivenAnswers(case, nans, np.full(2, 0xFFFF, np.uint16))
+    assert row.explains(one_nan, "recommended").all()
+
+
+def test_a_nan_that_stays_one_shows_no_other_dtype() -> None:
+    case = case_named("torch-carriers:2.13/bfloat16/bfloat16/carrier:scatter")
+    row = taken_for(("bfloat16", "bfloat16"), ("float16", "float16"))
+    nan, number = np.array([0x7F81], np.uint16), np.array([0x4000], np.uint16)
+    other = GivenAnswers(case, nan, np.array([0xFFFF], np.uint16))
+    assert not row.explains(other, "recommended").any()
+    assert row.explains(GivenAnswers(case, number, number), "recommended").any()
 
 
 def test_only_where_a_document_rounds_on_the_way_rounding_is_left_out() -> None:

@@ -47,7 +47,7 @@ class FaultyStep(Origin):
     @classmethod
     def sentence_end(cls, found: Sequence[tuple[Case, Self]]) -> str:
         """Return the step and the carriers, and how far the answers that are worst are off."""
-        carriers = _listed([*dict.fromkeys(case.mode[CARRIER] for case, _ in found)])
+        carriers = _listed(sorted({case.mode[CARRIER] for case, _ in found}))
         step = found[0][1].step
         where = f", in the {step} of {carriers}" if step else f", in {carriers}"
         worst = max((each for _, each in found), key=lambda each: (abs(each.bias), each.inputs))

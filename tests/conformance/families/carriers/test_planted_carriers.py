@@ -15,7 +15,7 @@ from conformance.families.carriers.faulty_step import FaultyStep
 from conformance.families.carriers.steps import faulty_step
 from conformance.families.cast.graded import GradedAnswers
 from oracles.reference import exact
-from reports.grading.allowed_answers import ALLOWED, NOT_ALLOWED
+from reports.grading.allowed_answers import ALLOWED, NOT_ALLOWED, is_nan
 from reports.problem_words import words
 from reports.problems import decode_problem, problem_json
 from specs.cases import Case
@@ -60,7 +60,7 @@ def test_each_thread_has_a_fault() -> None:
 def test_a_truncating_store_says_how_far_it_is_off(tmp_path: Path) -> None:
     [found] = findings(tmp_path, stores("bfloat16", behaving("truncate-infinity")))
     assert found.says == (
-        "rounds toward zero, in the store of copy-into, add-out, autocast-matmul and 3 more;"
+        "rounds toward zero, in the store of add-out, autocast-matmul, copy-after-flush and 3 more;"
         " magnitudes are 0.501 units of the last place too small on average of 65,279 inputs"
     )
 
@@ -73,6 +73,19 @@ def test_an_unexplained_fault_has_an_operation_and_a_mean_error(tmp_path: Path) 
         " divide-product-by-255; magnitudes are 0.9909 units of the last place too large on"
         " average of 63,488 inputs"
     )
+
+
+def test_quiet_nans_and_one_nan_for_all_are_two_findings(tmp_path: Path) -> None:
+    def finish(case: Case, loaded: Any, answers: Any) -> Any:
+        source = format_named(case.source)
+        if source.kind != "float" or case.mode["carrier"] not in ("concatenate", "index-put"):
+            return answers
+        quiet = loaded.dtype.type(1 << source.entry.mantissa - 1)
+        other = answers | quiet if case.mode["carrier"] == "concatenate" else ~(answers & 0)
+        return np.where(is_nan(source, loaded), other, answers)
+
+    found = findings(tmp_path, carried(finish=finish))
+    assert {each.name for each in found} == {"quiets-nans-in-operation", "nan-payload-in-operation"}
 
 
 CASE = f"{DOCUMENT}:1/float32/float32/carrier:multiply-by-one"
