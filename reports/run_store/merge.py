@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from reports.run_store.open_run import open_shard
 from reports.run_store.record import RunRecord, Shard, record_differences, shareable_command
 from reports.run_store.store import RunStore, create
-from specs import VERSION
 from specs.errors import CastigateError
 
 
@@ -15,11 +14,11 @@ def merge_shards(shards: Sequence[str], out: str, argv: Sequence[str]) -> RunSto
     """Create a store at ``out`` with the part files of all shards of a run, and return it.
 
     The store has no tables yet. ``argv`` is the command line that its record keeps. Raise
-    CastigateError if a part is damaged, if ``merge_record`` refuses the shards, or if ``out`` is
-    not empty.
+    CastigateError where ``open_shard`` does, if a part is damaged, if shards are missing, doubled
+    or of different runs, or if ``out`` is not empty.
     """
     stores = [open_shard(shard) for shard in shards]
-    record = merge_record(stores, argv)
+    record = _merged_record(stores, argv)
     for shard in stores:
         damaged: list[str] = []
         shard.finished(damaged.append)
@@ -34,26 +33,19 @@ def merge_shards(shards: Sequence[str], out: str, argv: Sequence[str]) -> RunSto
     return store
 
 
-def merge_record(shards: Sequence[RunStore], argv: Sequence[str] = ()) -> RunRecord:
-    """Return the record, not yet complete, of the run that these shards make up.
-
-    ``argv`` is the command that merges; without it the first shard's command line stays. Raise
-    CastigateError if a store is no complete shard of this version with all its parts, or if shards
-    are missing, doubled or of different runs.
-    """
-    if not shards:
-        raise CastigateError("there is nothing to merge; give the folders of all shards of a run")
+def _merged_record(shards: Sequence[RunStore], argv: Sequence[str]) -> RunRecord:
+    """Return the record, not yet complete, of the run that these shards make up."""
     first, folder_by_index = shards[0], dict[int, str]()
+    count = _shard_of(first).count
     for store in shards:
-        shard, folder = _checked_shard(store), store.folder.display_name
         _check_same_run(first, store)
+        shard, folder = _shard_of(store), store.folder.display_name
         if shard.index in folder_by_index:
             raise CastigateError(
                 f"{folder_by_index[shard.index]} and {folder} are both shard {shard}; "
                 "give each shard once"
             )
         folder_by_index[shard.index] = folder
-    count = _checked_shard(first).count
     missing = [f"{index}/{count}" for index in range(1, count + 1) if index not in folder_by_index]
     if missing:
         raise CastigateError(
@@ -67,7 +59,7 @@ def merge_record(shards: Sequence[RunStore], argv: Sequence[str] = ()) -> RunRec
         "environments": tuple(
             each for index, each in enumerate(environments) if each not in environments[:index]
         ),
-        "command_line": shareable_command(argv) if argv else first.record.command_line,
+        "command_line": shareable_command(argv),
         "started": min(record.started for record in records),
         "finished": None,
         "complete": False,
@@ -77,34 +69,13 @@ def merge_record(shards: Sequence[RunStore], argv: Sequence[str] = ()) -> RunRec
     return first.record.model_copy(update=changes)
 
 
-def _checked_shard(store: RunStore) -> Shard:
-    """Return which shard a store holds; raise CastigateError if it cannot be merged.
-
-    It can if it is a complete shard with all its parts, written by this version of Castigate.
-    """
-    folder, record = store.folder.display_name, store.record
-    if record.shard is None:
-        raise CastigateError(f"{folder} is a whole run; only shards can be merged")
-    if not record.complete:
-        raise CastigateError(
-            f"{folder} is an unfinished shard; go on with it by `castigate run … --resume`"
-        )
-    if missing := store.missing_parts():
-        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-        raise CastigateError(
-            f"{missing[0]}{more} is missing; copy the whole shard again, "
-            "or run it again into another --out"
-        )
-    if record.suite != VERSION:
-        raise CastigateError(
-            f"{folder} was made by castigate {record.suite}, this is {VERSION}; "
-            "merge with the version that made it"
-        )
-    return record.shard
+def _shard_of(store: RunStore) -> Shard:
+    assert store.record.shard is not None
+    return store.record.shard
 
 
 def _check_same_run(first: RunStore, store: RunStore) -> None:
-    one, other = _checked_shard(first), _checked_shard(store)
+    one, other = _shard_of(first), _shard_of(store)
     differences = record_differences(
         *(each.record.model_copy(update={"shard": None}) for each in (first, store))
     )

@@ -54,11 +54,25 @@ def open_run(out: str, *, allows_edited: bool = False) -> RunStore:
 
 
 def open_shard(out: str) -> RunStore:
-    """Open a complete shard; raise CastigateError for a whole run, an unfinished one, or no run."""
+    """Open a complete shard, to be merged with the other shards of its run.
+
+    Raise CastigateError for a whole run, an unfinished one, or no run, and for a shard of which a
+    part is missing, or that another version of Castigate wrote.
+    """
     store = _open_complete(out)
+    folder = store.folder.display_name
     if store.record.shard is None:
+        raise CastigateError(f"{folder} is a whole run; only shards can be merged")
+    if missing := store.missing_parts():
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
         raise CastigateError(
-            f"{store.folder.display_name} is a whole run; only shards can be merged"
+            f"{missing[0]}{more} is missing; copy the whole shard again, "
+            "or run it again into another --out"
+        )
+    if store.record.suite != VERSION:
+        raise CastigateError(
+            f"{folder} was made by castigate {store.record.suite}, this is {VERSION}; "
+            "merge with the version that made it"
         )
     return store
 
