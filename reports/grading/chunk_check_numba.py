@@ -32,12 +32,8 @@ def check_of(table: Table) -> ChunkCheck:
 
 
 def is_uniform(answers: NDArray[Any], inputs: Moving, step: int) -> bool:
-    """Return whether all answers (at least one) are equal, and add ``step`` to ``inputs`` in place.
-
-    ``inputs`` are a buffer that the sweep reuses, and are not compared; None if nothing is to be
-    advanced.
-    """
-    return bool(_is_uniform(answers, inputs, step))
+    """Return what ``chunk_check.is_uniform`` returns, and add ``step`` to ``inputs`` in place."""
+    return not _differs_from_code(answers, answers[0], inputs, step)
 
 
 def exceed(answers: NDArray[Any], mask: int) -> bool:
@@ -128,11 +124,6 @@ def _bits_of_any(answers: Any) -> Any:
     for at in range(answers.size):
         bits = width(bits | answers[at])
     return bits
-
-
-@numba.njit(cache=True, nogil=True)
-def _is_uniform(answers: Any, inputs: Any, step: Any) -> Any:
-    return not _differs_from_code(answers, answers[0], inputs, step)
 
 
 @numba.njit(cache=True, nogil=True)

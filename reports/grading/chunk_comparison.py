@@ -21,11 +21,9 @@ from reports.grading.staircase_grades import CompareWithSteps
 class ChunkComparison:
     """The functions that check a chunk as a whole, compare its answers, and gather runs.
 
-    ``name`` is `numpy` or `numba`. ``check_of`` returns the check against a table.
-    ``checksum_of_row`` is a ``ChecksumOfRow``.
+    ``check_of`` returns the check against a table. ``checksum_of_row`` is a ``ChecksumOfRow``.
     """
 
-    name: str
     check_of: Callable[[Table], ChunkCheck]
     is_uniform: Callable[[NDArray[Any], Moving, int], bool]
     """Whether all answers are equal; adds a step to inputs in place, as a ``ChunkCheck`` does."""
@@ -41,7 +39,6 @@ def chunk_comparison(compiled: bool) -> ChunkComparison:
     """Return the functions compiled by numba if ``compiled`` is true, otherwise numpy's."""
     if not compiled:
         return ChunkComparison(
-            "numpy",
             chunk_check.check_of,
             chunk_check.is_uniform,
             chunk_check.exceed,
@@ -52,7 +49,6 @@ def chunk_comparison(compiled: bool) -> ChunkComparison:
     from reports.grading import chunk_check_numba, failure_runs_numba, staircase_grades_numba
 
     return ChunkComparison(
-        "numba",
         chunk_check_numba.check_of,
         chunk_check_numba.is_uniform,
         chunk_check_numba.exceed,

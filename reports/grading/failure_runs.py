@@ -96,11 +96,6 @@ allowed answers.
 """
 
 
-def no_runs(inputs: NDArray[Any], answers: NDArray[Any]) -> Runs:
-    """Return ``Runs`` without a run, in columns of the dtypes for such inputs and answers."""
-    return _build(inputs[:0], answers[:0], np.empty(0, np.intp))
-
-
 def one_run(first: int, last: int, answer: int, checksum: int) -> Runs:
     """Return ``Runs`` with one run, from ``first`` to ``last``, whose inputs share an answer."""
     start, end, code = (np.array([each], np.uint64) for each in (first, last, answer))

@@ -35,7 +35,7 @@ class Difference:
 
     ``right`` is `one` or `other` if only that backend's answers have the grade ``ALLOWED``, `both`
     or `neither` if both or none have, and `open` where any answer is allowed. The ``runs`` have the
-    first backend's answers, ``other_runs`` the second's.
+    first backend's answers.
     """
 
     rule: str
@@ -43,7 +43,6 @@ class Difference:
     right: WhoIsRight
     count: int
     runs: Runs
-    other_runs: Runs
     smallest: ShownDatum
     answer: ShownDatum
     other_answer: ShownDatum
@@ -114,7 +113,7 @@ def _differences(
                 if key not in keys:
                     keys.append(key)
                 groups[here] = keys.index(key) + 1
-    runs, other_runs = dict(gather(inputs, answers, groups)), dict(gather(inputs, others, groups))
+    runs = dict(gather(inputs, answers, groups))
     for group, key in enumerate(keys, 1):
         here = groups == group
         at = index_of_simplest(rules.source, inputs, here)
@@ -123,7 +122,6 @@ def _differences(
             *key,
             int(np.count_nonzero(here)),
             runs[group],
-            other_runs[group],
             smallest,
             datum_of(answers[at]),
             datum_of(others[at]),
@@ -134,9 +132,10 @@ def _differences(
 def _are_allowed(
     rules: Ruling, inputs: Bits, expected: Expected, answers: Bits
 ) -> NDArray[np.bool_]:
-    """Mark the answers with the grade ``ALLOWED``; none of complex128, which are open or refused.
+    """Mark the answers with the grade ``ALLOWED``.
 
-    No kernel makes complex values.
+    No answer of complex128 is marked: no kernel computes complex values, whose rules allow any
+    answer or require an error.
     """
     if answers.dtype.kind == "V":
         return np.zeros(inputs.shape, bool)

@@ -57,6 +57,9 @@ def steps(rows: int, total: int | None = None, width: int = 1) -> Runs:
     return Runs(total, first, last, answer, answer, rise, straight, checksum=7 * total + width)
 
 
+NO_RUNS = steps(0).at([])
+
+
 def divergence(runs: Runs, rule: str = "rounds", **changes: Any) -> WrongValues:
     fields: dict[str, Any] = {"smallest": 1, "answer": 2, "allowed": ("0x0000", "any-nan")}
     return WrongValues(rule, "§ 1", "required", int(runs.total), runs, **fields | changes)

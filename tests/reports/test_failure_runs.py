@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from reports.grading import failure_runs
 from reports.grading.chunk_comparison import chunk_comparison
-from reports.grading.failure_runs import Runs, gather, no_runs
+from reports.grading.failure_runs import Runs, gather
+from tests.reports.common import NO_RUNS
 
 GradedAnswers = tuple[NDArray[Any], NDArray[Any], NDArray[np.uint8]]
 """Inputs in rising order, their answers, and the group of each: 0 if the answer is allowed."""
@@ -97,7 +98,7 @@ def same(one: Runs, other: Runs) -> bool:
 def runs_of_part(data: GradedAnswers, group: int, begin: int, end: int) -> Runs:
     """The runs of one group in a part of the inputs."""
     inputs, answers, groups = (column[begin:end] for column in data)
-    return dict(gather(inputs, answers, groups)).get(group, no_runs(inputs, answers))
+    return dict(gather(inputs, answers, groups)).get(group, NO_RUNS)
 
 
 @pytest.mark.parametrize("gather_variant", [*GATHERS, IN_OWN_WIDTHS])

@@ -21,7 +21,7 @@ from reports.grading.allowed_answers import grade_answers
 from reports.grading.chunk_check import ChunkCheck
 from reports.grading.chunk_comparison import fastest_comparison
 from reports.grading.divergences import simplest_between, simplicity
-from reports.grading.failure_runs import gather, no_runs
+from reports.grading.failure_runs import gather
 from reports.judgement import NEXT_SCRIPT, Judgement
 from reports.problems import ChangesWithShape, WrongValues
 from specs.formats import format_named
@@ -41,6 +41,7 @@ from tests.conformance.sweep.swept import (
 )
 from tests.conformance.sweep.test_visits import rulings_of
 from tests.reference.distinct import numeric_rulings
+from tests.reports.common import NO_RUNS
 from tests.search import examples
 
 
@@ -61,8 +62,7 @@ def walked(oracle: Planted, name: str, inputs: Any) -> list[WrongValues]:
         if here.any():
             smallest = min(inputs[here].tolist(), key=lambda code: simplicity(rules.source, code))
             answer = int(answers[inputs == smallest][0])
-            runs = dict(gather(inputs, answers, here.astype(np.uint8))).get(1)
-            runs = runs or no_runs(inputs, answers)
+            runs = dict(gather(inputs, answers, here.astype(np.uint8)))[1]
             divergences.append(WrongValues(*key, int(here.sum()), runs, smallest, answer, ()))
     return divergences
 
@@ -197,8 +197,7 @@ def test_the_parts_of_any_cut_make_up_the_whole(
 def test_a_swept_case_keeps_the_script_of_its_fault(
     quick_scripts: list[str], has_wrong_values: bool
 ) -> None:
-    runs = no_runs(np.zeros(0, np.uint32), np.zeros(0, np.uint8))
-    wrong = WrongValues("rule", "a clause", "required", 1, runs, 0, 0, ())
+    wrong = WrongValues("rule", "a clause", "required", 1, NO_RUNS, 0, 0, ())
     fault = ChangesWithShape("shape-kept", "a clause", "required", ())
     problems = (wrong, fault) if has_wrong_values else (fault,)
     case, scripts = ("a/b/c", "x", "violates"), NEXT_SCRIPT.join(quick_scripts)
