@@ -32,7 +32,7 @@ from oracles.registry import installed_frameworks
 from reports.changes.words import screen
 from reports.findings.read_findings import read_findings
 from reports.html.replace_report import check_output_folder
-from reports.ledger.run_check import RunLedgers
+from reports.ledger.news import RunLedgers
 from reports.outputs.totals import ROWS, findings_screens, last_screen
 from reports.run_store.record import Selection, current_time
 

@@ -184,7 +184,7 @@ def _finished(store: RunStore) -> Finished:
     if not (ledgers_apply and any(has_ledger(each.name) for each in store.record.backends)):
         return Finished(finish_run(store), read_findings(store), (), left_open(store))
     from reports.changes.words import heading  # Few backends have ledgers.
-    from reports.ledger.run_check import RunLedgers
+    from reports.ledger.news import RunLedgers
 
     ledgers = RunLedgers(store.record)
     totals = finish_run(store, ledgers=ledgers)

@@ -48,7 +48,7 @@ from specs.loader import document_named, documents, own_documents
 from specs.selection import select
 
 if TYPE_CHECKING:
-    from reports.ledger.run_check import RunLedgers
+    from reports.ledger.news import RunLedgers
 
 TIME_OVER = "the time for all cases was over"
 

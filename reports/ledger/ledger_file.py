@@ -29,11 +29,6 @@ FAILURE = rf"(violates|deviates|error|crashed) (\d+ [0-9a-f]{{{DIGITS}}}|{VARIES
 SEPARATOR = ", "
 """Separates the failures of a case."""
 
-
-def _normalized_span(text: str) -> str:
-    return str(Span.of(text))
-
-
 VersionText = Annotated[Text, AfterValidator(public_version)]
 FailureText = Annotated[str, Field(pattern=f"^{FAILURE}({SEPARATOR}{FAILURE})*$")]
 """How a case fails: of each level the verdict, the number of wrong inputs, and the region.
@@ -53,7 +48,7 @@ class FindingEntry(StrictModel):
     kind: FindingKind
     says: Text
     example: Text | None = None
-    versions: Annotated[Text, AfterValidator(_normalized_span)]
+    versions: Annotated[Text, AfterValidator(lambda text: str(Span.of(text)))]
     upstream: Annotated[str, Field(pattern="^https://")] | None = None
     cases: Annotated[dict[FailureText, Text | list[Text]], Field(min_length=1)]
 
@@ -137,14 +132,15 @@ def read_ledger(path: Path) -> Ledger:
     versions = tuple(sorted(set(file.made_with), key=version_order))
     ledger = Ledger(file.backend, options, versions=versions)
     for index, entry in enumerate(file.findings):
-        for end in Span.of(entry.versions).ends:
+        span = Span.of(entry.versions)
+        for end in (span.first, span.last):
             if end not in versions:
                 raise source.error(
                     ("findings", index, "versions"), f"version {end} is not in `made-with`"
                 )
         known = KnownFinding(entry.kind, entry.says, entry.example or "", entry.upstream)
         ledger.findings[entry.finding] = known
-        _add_cases(source, index, entry, ledger)
+        _add_cases(source, index, entry, span, ledger)
     return ledger
 
 
@@ -159,13 +155,14 @@ def _patterns(index: int, entry: FindingEntry) -> Iterator[tuple[str, str, Locat
                 yield text, pattern, (*here, number)
 
 
-def _add_cases(source: YamlFile, index: int, entry: FindingEntry, ledger: Ledger) -> None:
-    """Add the cases of an entry to a ledger.
+def _add_cases(
+    source: YamlFile, index: int, entry: FindingEntry, span: Span, ledger: Ledger
+) -> None:
+    """Add the cases of an entry, listed for a ``span`` of versions, to a ledger.
 
     Raise DocumentError for a pattern without cases or with too many choices, and for a case that is
     already listed with other failures or for another span of versions that overlaps.
     """
-    span = Span.of(entry.versions)
     for text, pattern, here in _patterns(index, entry):
         try:
             cases = expand(pattern)

@@ -8,6 +8,7 @@ from typing import Literal
 
 from reports.changes.change import RIGHT, SEVERITY, ChangeKind, kind_of
 from reports.findings.finding import FindingKind
+from reports.findings.finding_text import counted
 from reports.known_failures import KnownFailure
 from reports.ledger.version_spans import Span, public_version, version_order
 
@@ -95,8 +96,8 @@ class Ledger:
 class AppliedLedger:
     """A ledger as it is used for one version of its backend: with the listings of ``base``.
 
-    With another seed than the ledger's, a run asks other inputs. It may miss what is listed, and
-    finds other regions of it, so that only verdicts can be compared.
+    A run with another seed than the ledger's asks other inputs. It may miss listed failures, and
+    finds others in other regions, so that only verdicts can be compared.
     """
 
     ledger: Ledger
@@ -151,8 +152,8 @@ def compare_with_listings(
 ) -> LedgerComparison | None:
     """Compare how a case fails with what is listed for it; return None if both are empty.
 
-    So it does for a case that was not run. ``verdict`` is the case's current verdict, which stands
-    in the message too.
+    Return None for a case that was not run, too. ``verdict`` is the case's current verdict, which
+    the message names.
     """
     if verdict == "not-run" or not (listed or found):
         return None
@@ -184,14 +185,9 @@ def _listed_words(failures: Iterable[KnownFailure]) -> str:
 
 def _kind(listed: Sequence[KnownFailure], found: Sequence[KnownFailure]) -> ChangeKind:
     """Compare the worst verdicts, and if these are the same, the numbers of wrong inputs."""
-    worst, inputs = (
-        [measure(each) for each in (found, listed)]
-        for measure in (
-            lambda failures: max(SEVERITY.get(each.what, 0) for each in failures),
-            lambda failures: sum(each.inputs for each in failures),
-        )
-    )
-    return kind_of(worst[0] - worst[1], inputs[0] - inputs[1])
+    was, now = (max(SEVERITY.get(each.what, 0) for each in some) for some in (listed, found))
+    before, after = (sum(each.inputs for each in some) for some in (listed, found))
+    return kind_of(now - was, after - before)
 
 
 def _differences(listed: Sequence[Listing], found: Sequence[KnownFailure]) -> Iterator[str]:
@@ -215,5 +211,5 @@ def _change(old: KnownFailure, new: KnownFailure) -> str:
 
 
 def _with_inputs(failure: KnownFailure) -> str:
-    noun = "input" if failure.inputs == 1 else "inputs"
-    return f"{failure.what} ({failure.inputs:,} {noun})" if failure.inputs else failure.what
+    inputs = counted(failure.inputs, "input")
+    return f"{failure.what} ({inputs})" if failure.inputs else failure.what

@@ -1,4 +1,4 @@
-"""How a backend differs from its ledger, case by case: what is worse, better or otherwise."""
+"""How backends differ from their ledgers, case by case: what is worse, better or otherwise."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from reports.changes.change import (
     more_causes,
     only_in,
 )
-from reports.findings.finding import UNEXPLAINED, ExplainedCase, Finding
+from reports.findings.finding import UNEXPLAINED, ExplainedCase, Finding, Findings
 from reports.findings.finding_text import (
     allowed_words,
     counted,
@@ -24,9 +24,18 @@ from reports.findings.finding_text import (
     share_words,
     shortened,
 )
-from reports.known_failures import KnownFailure
-from reports.ledger.ledger_file import update_command
-from reports.ledger.listing import AppliedLedger, LedgerComparison, unlisted
+from reports.judgement import Judgement
+from reports.known_failures import KnownFailure, failures
+from reports.ledger.ledger_file import load_ledger, update_command
+from reports.ledger.listing import (
+    AppliedLedger,
+    InputOptions,
+    LedgerComparison,
+    compare_with_listings,
+    unlisted,
+)
+from reports.run_store.record import RunRecord
+from specs.cases import JOINT, Case
 
 NO_MECHANISM = "fails, and no mechanism explains it"
 """The sentence for a failing case without a finding."""
@@ -63,7 +72,7 @@ class BackendNews:
             self.cases[case] = compared
 
     def add_drawn(self, case: str, found: Sequence[KnownFailure]) -> None:
-        """Keep a case in which tensors show ``found`` that the ledger's seed does not draw."""
+        """Keep a case that fails as ``found`` in tensors that the ledger's seed does not draw."""
         assert self.applied is not None
         listings = self.applied.ledger.at(case, self.applied.base)
         names = tuple(dict.fromkeys(name for each in listings for name in each.findings))
@@ -72,7 +81,8 @@ class BackendNews:
     def changes(self, found: Sequence[Finding]) -> Changes:
         """Return what changed since the ledger; ``found`` are the findings of the current run.
 
-        If there is a ledger and a case changed, a note names the command that records it.
+        If there is a ledger and a case changed, a note names the command that records it, or the
+        one that shows it again.
         """
         shares = _shares_of(found)
         news = {**self.cases, **dict(self._new_by_other_tensors(shares))}
@@ -82,8 +92,12 @@ class BackendNews:
             for name, each in self.drawn.items()
         )
         notes = [f"  {counted(met, 'case')} more by other tensors"] if met else []
-        if changed and self.applied is not None:
-            notes.append(self._advice)
+        if changed and self.draws_anew:
+            notes.append(
+                "  a ledger is made with its own seed; `castigate run --seed` shows this again"
+            )
+        elif changed and self.applied is not None:
+            notes.append(f"  to record it: {update_command(self.backend)}")
         return Changes(
             self.backend, self.version, self._since, grouped(changed), self.same, tuple(notes)
         )
@@ -98,7 +112,8 @@ class BackendNews:
     def _new_by_other_tensors(self, shares: Shares) -> Iterator[tuple[str, LedgerComparison]]:
         """Yield the cases that fail in other tensors by a cause that the ledger does not list.
 
-        A kernel serves many pairs, so other tensors meet its fault in others of them.
+        A kernel serves many pairs, and other tensors may show its fault in other pairs. So a case
+        is left out if the ledger lists its causes for any case.
         """
         listed = self.applied.ledger.findings if self.applied is not None else {}
         for name, compared in self.drawn.items():
@@ -141,13 +156,6 @@ class BackendNews:
         )
 
     @property
-    def _advice(self) -> str:
-        """Say how the ledger records what differs, or which seed shows it again."""
-        if self.draws_anew:
-            return "  a ledger is made with its own seed; `castigate run --seed` shows this again"
-        return f"  to record it: {update_command(self.backend)}"
-
-    @property
     def _since(self) -> str:
         match self.applied:
             case None:
@@ -158,6 +166,55 @@ class BackendNews:
                 return "since its ledger"
             case AppliedLedger(base=base):
                 return f"since {base}"
+
+
+class RunLedgers:
+    """The ledgers of a run's backends, and how the run's cases compare with them."""
+
+    def __init__(self, record: RunRecord) -> None:
+        self._own = record.own_documents
+        options = InputOptions(record.tier, record.seed, record.max_examples)
+        self.news: dict[str, BackendNews] = {}
+        self.unused: dict[str, InputOptions] = {}
+        """By backend, the options of each ledger that is not used, because the run has others."""
+        for each in record.backends:
+            ledger = load_ledger(each.name)
+            if ledger is not None and not ledger.is_about(options):
+                self.unused[each.name] = ledger.options
+                ledger = None
+            applied = ledger.applied_to(each.version, options) if ledger is not None else None
+            self.news[each.name] = BackendNews(each.name, each.version, applied)
+
+    def add(self, case: Case, judgement: Judgement) -> None:
+        """Compare one judgement with the ledger of its backend, and keep the result.
+
+        Cases of a user's own document are left out, because no ledger lists them.
+        """
+        if case.document.partition(JOINT)[0] in self._own:
+            return
+        news, name = self.news[judgement.backend], judgement.check or case.id
+        found = failures(case, judgement, with_drawn=not news.draws_anew)
+        listed = news.applied.at(name, found) if news.applied is not None else []
+        compared = compare_with_listings(listed, found, judgement.verdict)
+        if compared is not None:
+            news.add(name, compared)
+        everything = failures(case, judgement)
+        if everything != found:
+            news.add_drawn(name, everything)
+
+    def changes(self, findings: Findings) -> list[Changes]:
+        """Return what changed for each backend since its ledger.
+
+        ``findings`` are those of the run, by backend.
+        """
+        found = []
+        for name, news in self.news.items():
+            changes = news.changes(findings.get(name, ()))
+            if name in self.unused:
+                unused = f"  its ledger is not used; it was made with {self.unused[name]}"
+                changes = replace(changes, notes=(unused, *changes.notes))
+            found.append(changes)
+        return found
 
 
 def _shares_of(found: Sequence[Finding]) -> Shares:
@@ -171,7 +228,7 @@ def _shares_of(found: Sequence[Finding]) -> Shares:
 def _example(
     name: str, compared: LedgerComparison, listed: str, shares: Sequence[ExplainedCase]
 ) -> Example:
-    """Show how a case changed, by the ledger's example and the share of a finding of now."""
+    """Show how a case changed, by the ledger's example and by a finding that explains it now."""
     if compared.status == "unlisted" and shares and shares[0].smallest:
         cell = shares[0].cell
         given, got = (

@@ -55,11 +55,6 @@ class Span:
     def __contains__(self, version: str) -> bool:
         return version_order(self.first) <= version_order(version) <= version_order(self.last)
 
-    @property
-    def ends(self) -> tuple[str, str]:
-        """The first and the last version."""
-        return self.first, self.last
-
     def overlaps(self, other: Span) -> bool:
         """Return whether a version can be in both spans."""
         return version_order(self.first) <= version_order(other.last) and (

@@ -12,9 +12,9 @@ from reports.findings.finding import ExplainedCase, Finding
 from reports.findings.judged_cells import cell_of
 from reports.judgement import Judgement
 from reports.known_failures import failures
-from reports.ledger import run_check
+from reports.ledger import news
 from reports.ledger.listing import InputOptions, KnownFinding, Ledger, Listing
-from reports.ledger.run_check import RunLedgers
+from reports.ledger.news import RunLedgers
 from reports.ledger.version_spans import Span
 from reports.problems import WrongTensor
 from reports.run_store.record import Selection
@@ -41,7 +41,7 @@ def screen_of(
     findings: Sequence[Finding] = (),
     seed: int = 0,
 ) -> tuple[bool, list[str]]:
-    monkeypatch.setattr(run_check, "load_ledger", lambda name: ledger)
+    monkeypatch.setattr(news, "load_ledger", lambda name: ledger)
     ledgers = RunLedgers(record(seed=seed))
     ledgers.add(HALF, found)
     by_backend = {"ort": tuple(findings)}
@@ -57,7 +57,7 @@ def test_a_known_failure_is_no_news(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_users_own_document_is_not_compared_with_a_ledger(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(run_check, "load_ledger", lambda name: LISTED)
+    monkeypatch.setattr(news, "load_ledger", lambda name: LISTED)
     own = record(own_documents={HALF.document: "text"})
     ledgers = RunLedgers(own)
     ledgers.add(HALF, replace(KNOWN, verdict="crashed"))

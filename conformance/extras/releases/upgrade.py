@@ -39,7 +39,7 @@ from reports.findings.read_findings import read_findings
 from reports.html.replace_report import check_output_folder
 from reports.html.site import write_site
 from reports.ledger.ledger_file import load_ledger
-from reports.ledger.run_check import RunLedgers
+from reports.ledger.news import RunLedgers
 from reports.ledger.version_spans import public_version
 from reports.outputs.annotations import is_on_github
 from reports.outputs.sarif import changes_sarif
