@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -137,7 +137,6 @@ BY_SEVERITY: tuple[Verdict, ...] = (
 VERDICT_DIGITS: dict[str, str] = {verdict: str(index) for index, verdict in enumerate(VERDICTS)}
 """The character that stands for a verdict in data files."""
 
-
 DIGITS = 32
 """Hex digits of a digest."""
 
@@ -192,8 +191,7 @@ class SharedArrays:
         return self._known.setdefault((dtype, id(values)), DatumArray(dtype, values))
 
 
-@dataclass(frozen=True)
-class InputsAndAnswers:
+class InputsAndAnswers(NamedTuple):
     """The inputs of a case that a backend was given, and its answers to them."""
 
     inputs: DatumArray

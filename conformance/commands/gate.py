@@ -21,7 +21,7 @@ from conformance.running.progress import progress_reporter
 from oracles.backend.launch_config import DEFAULT_TIMEOUT
 from oracles.registry import file_of
 from reports.findings.read_findings import read_findings
-from reports.gate.certificate import FILE, RUN, backend_words
+from reports.gate.certificate import FILE, RUN
 from reports.gate.left_out import policy_words
 from reports.gate.outputs import answered_line, defects
 from reports.gate.policy import policy_named
@@ -121,6 +121,6 @@ def gate_command(
     for entry in result.unused:
         typer.echo(f"not needed: nothing breaks {entry.rule or entry.verdict} in {entry.cases[0]}")
     if earlier is not None:
-        typer.echo(f"baseline: {backend_words(earlier)}")
+        typer.echo(f"baseline: {earlier.record.backend_words}")
     typer.echo(f"{out / 'summary.md'}, {out / 'report'}/index.html, {out / FILE}")
     raise typer.Exit(0 if result.passes else 1)

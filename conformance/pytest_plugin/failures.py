@@ -34,10 +34,9 @@ class FailureFolder:
         if judgement.verdict not in FAILING or (path := self._path(judgement)).exists():
             return
         digests = []
-        if judgement.answered is not None:
-            for array in (judgement.answered.inputs, judgement.answered.answers):
-                digests.append(array.digest)
-                self._store_array(array)
+        for array in judgement.answered or ():
+            digests.append(array.digest)
+            self._store_array(array)
         content = encode_task(json.dumps(digests), [replace(judgement, answered=None)])
         self._write(path, content)
 
@@ -50,9 +49,9 @@ class FailureFolder:
 
         return sorted(map(_read_cell, self.folder.glob("*.part")), key=pair_by_pair)
 
-    def cell(self, judgement: Judgement) -> Cell | None:
-        """Read a stored judgement as a cell; None if it does not fail."""
-        return _read_cell(self._path(judgement)) if judgement.verdict in FAILING else None
+    def cell(self, judgement: Judgement) -> Cell:
+        """Read a judgement that fails, and is stored, as a cell."""
+        return _read_cell(self._path(judgement))
 
     def values(self, digest: str) -> NDArray[Any]:
         content = (self.folder / f"{digest}.array").read_bytes()

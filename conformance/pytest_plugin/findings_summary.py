@@ -15,7 +15,7 @@ from reports.findings.finding import KINDS, Finding
 from reports.findings.finding_text import counted, findings_lines
 from reports.judgement import FAILING, Judgement
 from reports.ledger.ledger_file import ledger_of, parts_of
-from reports.ledger.listing import KnownFinding, LedgerComparison
+from reports.ledger.listing import LedgerComparison
 from reports.outputs.totals import findings_screens, last_screen
 
 
@@ -54,9 +54,7 @@ class FindingsSummary:
             self._known[ledger].append(compared.findings)
             return
         self._has_others = True
-        cell = self._failures.cell(judgement)
-        if cell is not None:
-            self._search.prepare(cell)
+        self._search.prepare(self._failures.cell(judgement))
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Show the findings, all with ``-v``, else one screen of them.
@@ -96,13 +94,10 @@ class FindingsSummary:
                 (KINDS.index(known[name].kind), -count, name) for name, count in counts.items()
             ]
             for *_, name in sorted(ranked):
-                yield from _finding_lines(name, known[name], counts[name])
+                finding = known[name]
+                example = f"; {finding.example}" if finding.example else ""
+                yield f"  {finding.kind}: {finding.says}"
+                yield f"    {name}: {counted(counts[name], 'case')}{example}"
+                if finding.upstream:
+                    yield f"    reported as {finding.upstream}"
             yield ""
-
-
-def _finding_lines(name: str, finding: KnownFinding, cases: int) -> Iterator[str]:
-    example = f"; {finding.example}" if finding.example else ""
-    yield f"  {finding.kind}: {finding.says}"
-    yield f"    {name}: {counted(cases, 'case')}{example}"
-    if finding.upstream:
-        yield f"    reported as {finding.upstream}"

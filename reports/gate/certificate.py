@@ -5,7 +5,7 @@ It is a function of a complete run and a policy alone, so that anybody can recom
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
@@ -68,7 +68,7 @@ class Evidence:
     baseline: RunStore | None
     expected: tuple[str, ...]
     """The ids of all cases, and the names of all checks on pairs, that the run must hold."""
-    folder: Path | None = None
+    folder: Path
     """The folder of the gate, which may hold what the gate recorded of its backend."""
     sealed: dict[str, str] = field(default_factory=dict)
     """By path in the folder: the sha256 of each file that the gate wrote beside the run."""
@@ -81,8 +81,10 @@ class Evidence:
         """
         before = None
         if self.baseline is not None:
-            cells = dict(_cells_by_name(self.baseline, only_backend(self.store)))
-            before = EarlierRun(cells, arrays_of(self.baseline), arrays_of(self.store))
+            name = _baseline_backend(self.baseline, only_backend(self.store))
+            cells = chain(read_cells(self.baseline), read_checks(self.baseline))
+            by_name = {cell.name: cell for cell in cells if cell.backend == name}
+            before = EarlierRun(by_name, arrays_of(self.baseline), arrays_of(self.store))
         record = self.store.record
         assert record.finished is not None
         check_cached_documents(record.selection.documents)
@@ -165,11 +167,6 @@ def without_seals(certificate: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in certificate.items() if name not in SEALS}
 
 
-def backend_words(store: RunStore) -> str:
-    """Return the names and versions of a run's backends."""
-    return ", ".join(f"{each.name} {each.version}" for each in store.record.backends)
-
-
 def only_backend(store: RunStore) -> str:
     """Return the name of a run's only backend; raise ValueError if the run has several."""
     [backend] = store.record.backends
@@ -228,14 +225,12 @@ def file_digests(store: RunStore) -> dict[str, str]:
     return {name: sha256(_content(store, name)).hexdigest() for name in names}
 
 
-def folder_digests(folder: Path | None) -> dict[str, str]:
-    """Map the path of each file in a gate's folder to its sha256; empty if ``folder`` is None.
+def folder_digests(folder: Path) -> dict[str, str]:
+    """Map the path of each file in a gate's folder to its sha256.
 
     The certificate itself is left out. So are the folders of the run and of the baseline, whose
     digests ``file_digests`` gives.
     """
-    if folder is None:
-        return {}
     paths = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*")}
     return {
         name: sha256(path.read_bytes()).hexdigest()
@@ -244,14 +239,14 @@ def folder_digests(folder: Path | None) -> dict[str, str]:
     }
 
 
-def read_program(folder: Path | None) -> dict[str, Any] | None:
+def read_program(folder: Path) -> dict[str, Any] | None:
     """Read what a gate recorded of its backend: its hello, and the sha256 of its files.
 
-    Return None without ``folder`` or such a file in it; raise CastigateError if it is invalid.
+    Return None if the folder has no such file; raise CastigateError if it is invalid.
     """
-    if folder is None or not (folder / PROGRAM).is_file():
-        return None
     path = folder / PROGRAM
+    if not path.is_file():
+        return None
     return check_program(read_canonical(path.read_bytes(), str(path)), str(path))
 
 
@@ -268,12 +263,6 @@ def arrays_of(store: RunStore) -> StoredArrays:
     """Return a function from digests to a run's arrays; its first call loads all of them."""
     answers = cache(lambda: RunAnswers(store))
     return lambda digest: answers().values(digest)
-
-
-def _cells_by_name(baseline: RunStore, backend: str) -> Iterable[tuple[str, Cell]]:
-    name = _baseline_backend(baseline, backend)
-    cells = chain(read_cells(baseline), read_checks(baseline))
-    return ((cell.name, cell) for cell in cells if cell.backend == name)
 
 
 def _baseline_backend(baseline: RunStore, name: str) -> str:

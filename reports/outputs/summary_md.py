@@ -30,10 +30,9 @@ def summary_md(report: Report) -> str:
 def _head(report: Report) -> Iterator[str]:
     record = report.record
     cases = sum(map(len, report.cases.values()))
-    backends = ", ".join(f"{each.name} {each.version}" for each in record.backends)
     yield "# Castigate"
     yield ""
-    yield f"{cases:,} cases, {_tiers(report)}, {escape_markdown(backends)}."
+    yield f"{cases:,} cases, {_tiers(report)}, {escape_markdown(record.backend_words)}."
     yield ""
 
 

@@ -16,8 +16,6 @@ from typing import Any
 
 from specs.errors import CastigateError
 
-MEMORY = "memory"
-"""The protocol of objects that only this process can see."""
 S3 = ("s3", "s3a")
 S3_OPTIONS: Mapping[str, Any] = {
     # botocore waits 60 s for a connection, five times; a server that is there answers sooner.
@@ -51,11 +49,6 @@ class ObjectStore:
     """
 
     protocol: str
-
-    @property
-    def is_in_memory(self) -> bool:
-        """Whether only this process can see the objects."""
-        return self.protocol == MEMORY
 
     @cached_property
     def system(self) -> Any:

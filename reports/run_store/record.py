@@ -39,7 +39,6 @@ PACKAGES = ("numpy", "numba", "pyarrow")
 """Packages whose versions a run records."""
 LOCAL_FOLDERS = re.compile(r"(^|[\s=:'\",])(?:file://)?/(?:[^/\s=:'\",]+/)*(?=[^/\s])")
 
-
 MOST_EXAMPLES = 100_000_000
 Seed = Annotated[int, Field(ge=0)]
 Examples = Annotated[int, Field(ge=0, le=MOST_EXAMPLES)]
@@ -179,6 +178,11 @@ class RunRecord(StrictModel):
         return {each.name: each.version for each in self.backends}
 
     @property
+    def backend_words(self) -> str:
+        """The names and versions of the backends."""
+        return ", ".join(f"{each.name} {each.version}" for each in self.backends)
+
+    @property
     def selects_only_own_documents(self) -> bool:
         """Whether all documents of the run are the user's own, of which no ledger knows."""
         names = [re.split("[:+]", name)[0] for name in self.selection.documents]
@@ -232,12 +236,7 @@ def serialize_record(record: RunRecord) -> bytes:
 
 
 def _checksum(content: dict[str, Any]) -> str:
-    text = json.dumps(_without_checksum(content), sort_keys=True)
-    return _digest(text)
-
-
-def _without_checksum(content: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in content.items() if name != CHECKSUM}
+    return _digest(json.dumps(content, sort_keys=True))
 
 
 def parse_record(data: bytes, path: str, *, allows_edited: bool = False) -> RunRecord:
@@ -261,9 +260,10 @@ def parse_record(data: bytes, path: str, *, allows_edited: bool = False) -> RunR
             f"{path} has format {json.dumps(version_found)[:30]}, castigate {VERSION} reads format "
             f"{FORMAT_VERSION}; use the version that wrote it"
         )
+    has_checksum, checksum = CHECKSUM in content, content.pop(CHECKSUM, None)
     try:
         # As JSON, because only then are lists accepted as tuples, and texts as times.
-        record = RunRecord.model_validate_json(json.dumps(_without_checksum(content)))
+        record = RunRecord.model_validate_json(json.dumps(content))
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
@@ -271,7 +271,7 @@ def parse_record(data: bytes, path: str, *, allows_edited: bool = False) -> RunR
         raise CastigateError(
             f"{path} is damaged: {f'`{where}`: ' if where else ''}{message}"
         ) from None
-    if CHECKSUM in content and content[CHECKSUM] != _checksum(content):
+    if has_checksum and checksum != _checksum(content):
         raise CastigateError(
             f"{path} is damaged: its checksum is wrong; copy the whole folder again, "
             "or run again into another --out"
@@ -339,7 +339,7 @@ def _facts(record: RunRecord) -> dict[str, str]:
     selected, shard = record.selection, record.shard
     values = {
         "castigate": record.suite,
-        "backend": ", ".join(f"{backend.name} {backend.version}" for backend in record.backends),
+        "backend": record.backend_words,
         "--document": " --document ".join(selected.documents),
         "--source": " --source ".join(selected.source),
         "--target": " --target ".join(selected.target),

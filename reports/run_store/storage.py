@@ -19,6 +19,8 @@ from specs.errors import CastigateError, require_regular
 if TYPE_CHECKING:
     from reports.run_store.object_store import ObjectStore
 
+MEMORY = "memory"
+"""The protocol of objects that only this process can see."""
 OTHER_FILE = "give the name of a file"
 RESUME_ADVICE = "what was finished before is kept, and --resume goes on from there"
 
@@ -43,7 +45,7 @@ class Folder:
     @property
     def is_in_memory(self) -> bool:
         """Whether only this process can see the folder, and only until the process ends."""
-        return not isinstance(self.system, LocalFiles) and self.system.is_in_memory
+        return not isinstance(self.system, LocalFiles) and self.system.protocol == MEMORY
 
     @property
     def exists(self) -> bool:
@@ -156,17 +158,6 @@ def check_outlives(folder: Folder) -> None:
         )
 
 
-def folder_and_name(file: str) -> tuple[Folder, str]:
-    """Split a path or URL of a file into the folder that it lies in, and the file's name.
-
-    Raise CastigateError if the first part names no folder.
-    """
-    head, slash, name = file.rpartition("/")
-    if head.endswith(":/"):
-        head += slash  # A URL of a bucket alone, which is refused.
-    return folder_at(head or slash or "."), name
-
-
 def file_to_write(file: str) -> tuple[Folder, str]:
     """Return the folder and the name under which to write a file that a user named.
 
@@ -175,7 +166,10 @@ def file_to_write(file: str) -> tuple[Folder, str]:
     this machine and a loop of links, and for a special file such as a FIFO, whose place the renamed
     file would take.
     """
-    folder, name = folder_and_name(file)
+    head, slash, name = file.rpartition("/")
+    if head.endswith(":/"):
+        head += slash  # A URL of a bucket alone, which ``folder_at`` refuses.
+    folder = folder_at(head or slash or ".")
     check_outlives(folder)
     if not isinstance(folder.system, LocalFiles):
         return folder, name
@@ -184,15 +178,13 @@ def file_to_write(file: str) -> tuple[Folder, str]:
             f"cannot write {file}: there is no folder {folder.display_name}; make it,"
             " or name another file"
         )
-    path = f"{folder.path.rstrip('/')}/{name}"
+    path, shown = f"{folder.path.rstrip('/')}/{name}", folder.display_path(name)
     with explain_write_errors(folder, name, OTHER_FILE):
         end = folder.system.end_of_links(path)
         kind = folder.system.special_kind(end)
         if folder.system.is_folder(end):
-            shown = folder.display_path(name)
             raise CastigateError(f"`{shown}` is a folder; {OTHER_FILE}")
     if kind:
-        shown = folder.display_path(name)
         raise CastigateError(f"`{shown}` is {kind}, which a file would replace; {OTHER_FILE}")
     if end == path:
         return folder, name

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from reports.grading.failure_runs import Runs
-from reports.judgement import FAILING, NOT_RUN, AnswerDigest, DatumArray, Judgement
+from reports.judgement import FAILING, NOT_RUN, AnswerDigest, Judgement
 from reports.problems import (
     BrokenRule,
     Died,
@@ -224,10 +224,17 @@ def write_tables(folder: Folder, rows: Iterable[JudgedCase]) -> None:
             cases.add_row(case_row(backend, case, judgement))
             for table in divergence_rows(backend, case, judgement):
                 divergences.add(table)
-            for array in _arrays(judgement):
+            for array in judgement.answered or ():
                 if array.digest not in written:
                     written.add(array.digest)
-                    answers.add_row(_array_row(array))
+                    answers.add_row(
+                        {
+                            "digest": array.digest,
+                            "dtype": array.dtype,
+                            "count": array.values.size,
+                            "data": array.data,
+                        }
+                    )
 
 
 def case_row(backend: str, case: Case, judgement: Judgement) -> dict[str, Any]:
@@ -251,7 +258,7 @@ def case_row(backend: str, case: Case, judgement: Judgement) -> dict[str, Any]:
         "broken": [_broken_rule(case, broken) for broken in judgement.broken_rules],
         "reproduction": escape_surrogates(judgement.reproduction),
     }
-    digests = (array.digest for array in _arrays(judgement))
+    digests = (array.digest for array in judgement.answered or ())
     return row | dict(zip(("asked", "answers"), digests, strict=False))
 
 
@@ -313,18 +320,15 @@ def _broken_rule(case: Case, broken: BrokenRule) -> dict[str, Any]:
         "level": broken.level,
         "wrong": wrong_inputs(broken),
     }
-    match broken:
-        case WrongValues():
-            return rule | {
-                "runs": broken.runs.total,
-                "digest": f"{broken.runs.checksum:016x}",
-                "smallest": _datum_text(format_named(case.source), broken.smallest),
-                "answer": _datum_text(format_named(case.target), broken.answer),
-                "allowed": [escape_surrogates(text) for text in broken.allowed],
-            }
-        case _:
-            none = {"runs": 0, "digest": "", "smallest": None, "answer": None, "allowed": []}
-            return rule | none
+    if not isinstance(broken, WrongValues):
+        return rule | {"runs": 0, "digest": "", "smallest": None, "answer": None, "allowed": []}
+    return rule | {
+        "runs": broken.runs.total,
+        "digest": f"{broken.runs.checksum:016x}",
+        "smallest": _datum_text(format_named(case.source), broken.smallest),
+        "answer": _datum_text(format_named(case.target), broken.answer),
+        "allowed": [escape_surrogates(text) for text in broken.allowed],
+    }
 
 
 def divergence_rows(backend: str, case: Case, judgement: Judgement) -> Iterator[Any]:
@@ -352,16 +356,6 @@ def divergence_rows(backend: str, case: Case, judgement: Judgement) -> Iterator[
             last_answer_text,
         ]
         yield pa.Table.from_arrays(columns, schema=DIVERGENCES)
-
-
-def _arrays(judgement: Judgement) -> tuple[DatumArray, ...]:
-    answered = judgement.answered
-    return (answered.inputs, answered.answers) if answered is not None else ()
-
-
-def _array_row(array: DatumArray) -> dict[str, Any]:
-    row = {"digest": array.digest, "dtype": array.dtype, "count": array.values.size}
-    return row | {"data": array.data}
 
 
 def escape_surrogates(text: str) -> str:

@@ -45,10 +45,8 @@ SCHEMA = pa.schema(
         ("array", pa.large_binary()),
     ]
 )
-ARRAY_COLUMN = len(SCHEMA) - 1
 COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")
 """Compresses batches, because most of their columns are null."""
-
 
 DecodeColumns = Callable[..., tuple[NDArray[Any], ...]]
 """Returns the columns of the runs at a place in the part, given the kinds of ``DATUM_COLUMNS``."""
@@ -93,7 +91,7 @@ def decode_task(part: bytes) -> tuple[str, list[Judgement]]:
     """
     content, stream = _open(part)
     batches = list(stream)
-    of_arrays = batches[content["runs"]].column(ARRAY_COLUMN)
+    of_arrays = batches[content["runs"]].column("array")
     arrays = [
         decode_array(dtype, data.as_py())
         for dtype, data in zip(content["arrays"], of_arrays, strict=True)
@@ -152,9 +150,8 @@ def _judgement_json(
     content["problems"] = [_problem_json(each, runs) for each in judgement.problems]
     content["further"] = [*map(problem_json, judgement.further)]
     if judgement.answered is not None:
-        both = (judgement.answered.inputs, judgement.answered.answers)
-        arrays.update({array.digest: array for array in both})
-        content["answered"] = [array.digest for array in both]
+        arrays.update({array.digest: array for array in judgement.answered})
+        content["answered"] = [array.digest for array in judgement.answered]
     if judgement.answer_digest is not None:
         content["answer_digest"] = asdict(judgement.answer_digest)
     return content

@@ -16,7 +16,7 @@ from s3fs import S3FileSystem
 
 from reports.html.replace_report import FRONT_PAGE, INCOMPLETE, MARK, replace_report
 from reports.run_store.open_run import open_run
-from reports.run_store.storage import folder_and_name, folder_at
+from reports.run_store.storage import file_to_write, folder_at
 from reports.run_store.store import create, resume
 from specs.errors import CastigateError
 from tests.conformance.killed_store_run import kill_writers
@@ -198,7 +198,7 @@ def test_a_url_of_no_folder(url: str, wrong: str) -> None:
 
 def test_a_file_needs_a_bucket() -> None:
     with pytest.raises(CastigateError, match="names no bucket"):
-        folder_and_name("s3://cases.csv")
+        file_to_write("s3://cases.csv")
 
 
 def test_commands_that_write_for_other_programs_take_no_url() -> None:

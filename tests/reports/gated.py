@@ -88,4 +88,5 @@ def evidence(
     store: RunStore, by: Policy | None = None, baseline: RunStore | None = None
 ) -> Evidence:
     """The evidence of a run that must hold all cases, by default for `policy()`."""
-    return Evidence(by or policy(), store, baseline, tuple(case.id for case in CASES))
+    names = tuple(case.id for case in CASES)
+    return Evidence(by or policy(), store, baseline, names, Path(store.folder.path).parent)

@@ -23,7 +23,7 @@ from oracles.backend.launch_config import DEFAULT_TIMEOUT
 from oracles.registry import is_program
 from reports.findings.finding_text import counted
 from reports.gate.canonical_json import digest_of, read_canonical
-from reports.gate.certificate import FILE, Evidence, backend_words, file_digests, only_backend
+from reports.gate.certificate import FILE, Evidence, file_digests, only_backend
 from reports.gate.certificate_check import (
     certificate_bytes,
     check_seals,
@@ -205,7 +205,7 @@ def _summary(
         yield f"rules     {name} {sha256(text.encode()).hexdigest()}"
     if evidence.baseline is not None:
         digest = digest_of(file_digests(evidence.baseline))
-        yield f"baseline  {backend_words(evidence.baseline)} {digest}"
+        yield f"baseline  {evidence.baseline.record.backend_words} {digest}"
     if replay:
         count = min(replay, answered["answered"])
         fresh = f"{fresh_count(replay, answered['answered']):,} of them fresh inputs by seed {seed}"
