@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from hashlib import sha256
-from importlib.util import find_spec
+from importlib.resources import files
 from pathlib import Path
 
 LAYERS = ("specs", "oracles", "reports", "conformance")
@@ -23,7 +23,7 @@ def suite_digest() -> str:
     """
     digest = sha256()
     for layer in LAYERS:
-        folder = _package_folder(layer)
+        folder = Path(str(files(layer)))
         paths = {
             f"{layer}/{path.relative_to(folder).as_posix()}": path for path in folder.rglob("*")
         }
@@ -32,10 +32,3 @@ def suite_digest() -> str:
             if path.suffix in DIGESTED_SUFFIXES and not is_ledger:
                 digest.update(f"{name} {sha256(path.read_bytes()).hexdigest()}\n".encode())
     return digest.hexdigest()
-
-
-def _package_folder(layer: str) -> Path:
-    spec = find_spec(layer)
-    assert spec is not None
-    assert spec.origin is not None
-    return Path(spec.origin).parent

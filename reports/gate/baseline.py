@@ -22,7 +22,7 @@ from reports.findings.cells import Cell, Divergence, StoredArrays, StoredSamples
 from reports.findings.failing_inputs import FailingInputs
 from reports.findings.mechanism_search import MechanismSearch, Reach
 from reports.findings.wrong import GivenAnswers
-from reports.gate.fault_comparison import has_failure, shows_no_more
+from reports.gate.fault_comparison import fails_alike
 from specs.formats import format_named
 
 AnswerByInput = Mapping[int | str, int | str]
@@ -46,15 +46,15 @@ class EarlierRun:
 
         ``broken`` is a rule that the cell breaks; the earlier run must break it by the same faults
         or wrong answers, or, if it was asked other inputs, by wrong answers that the new ones
-        continue. Where inputs must be refused, wrong answers to further inputs always do. If
-        ``broken`` is None, an answer is missing from the cell, and must be missing from the earlier
-        one for the same reason.
+        continue. If the rule requires errors, any answers to further inputs continue the earlier
+        ones. If ``broken`` is None, an answer is missing from the cell, and must be missing from
+        the earlier one for the same reason.
         """
         before = self.cells.get(cell.name)
         if before is None:
             return False
         if broken is None or broken.smallest is None:
-            return has_failure(before, cell, broken) and shows_no_more(before, cell, broken)
+            return fails_alike(before, cell, broken)
         old = next((each for each in before.broken if each.key == broken.key), None)
         if old is None:
             return False

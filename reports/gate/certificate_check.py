@@ -27,8 +27,6 @@ from specs import VERSION
 from specs.errors import CastigateError, require_regular
 from specs.json_source import MAX_BYTES
 
-AskedNames = Callable[[RunRecord], Iterator[str]]
-"""Yields the ids of all cases of a run, and the names of its checks on dtype pairs."""
 SHOWN_CHARACTERS = 80
 """How much of a value a message quotes."""
 SHOWN_DIFFERENCES = 20
@@ -71,15 +69,18 @@ def check_seals(certificate: dict[str, Any], named: str, key: str | None) -> str
 
 
 def load_evidence(
-    certificate: dict[str, Any], folder: Path, asked_names: AskedNames, named: str
+    certificate: dict[str, Any],
+    folder: Path,
+    asked_names: Callable[[RunRecord], Iterator[str]],
+    named: str,
 ) -> Evidence:
     """Return the evidence of a certificate: its policy, and its run in ``folder``.
 
     If the policy is ``only_new``, the baseline in ``folder`` belongs to it too. ``asked_names``
-    returns the names that the run must have, and messages name the certificate ``named``. Raise
-    CastigateError if a Castigate other than this one wrote it, if it has no valid policy, if files
-    are missing, altered or added, or if the run has other than one backend, no documents, or other
-    settings than the policy.
+    returns the names of all cases and checks that the run must have, and messages name the
+    certificate ``named``. Raise CastigateError if a Castigate other than this one wrote it, if it
+    has no valid policy, if files are missing, altered or added, or if the run has other than one
+    backend, no documents, or other settings than the policy.
     """
     _check_suite(certificate, named)
     match certificate.get("policy"):

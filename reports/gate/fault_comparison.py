@@ -47,26 +47,22 @@ def broken_rules(cell: Cell) -> tuple[Divergence, ...]:
     return tuple(found.values())
 
 
-def has_failure(before: Cell, now: Cell, broken: Divergence | None) -> bool:
-    """Return whether ``before`` breaks the rule ``broken`` of ``now`` other than by wrong values.
+def fails_alike(before: Cell, now: Cell, broken: Divergence | None) -> bool:
+    """Return whether ``before`` has a failure of ``now``, apart from what a seed decides.
 
-    The two are the same case or check in an earlier run and in a new one. If ``broken`` is None,
-    return whether ``before`` has the verdict of ``now``, or any of ``problems_of`` for that
-    verdict.
+    The two are the same case or check in an earlier run and in a new one. If ``now`` breaks the
+    rule ``broken`` other than by wrong values, ``before`` must do so too, with all problems under
+    this rule. If ``broken`` is None, an answer is missing from ``now``. Then ``before`` must have
+    the same verdict or problems of that verdict, and all problems by which the answer is missing.
     """
-    if broken is None:
-        return before.verdict == now.verdict or bool(problems_of(before, None, now.verdict))
-    return broken.key in [each.key for each in broken_rules(before) if each.smallest is None]
-
-
-def shows_no_more(before: Cell, now: Cell, broken: Divergence | None) -> bool:
-    """Return whether ``before`` has all problems of ``now``, apart from what a seed decides.
-
-    Only problems under the rule ``broken`` are compared; if it is None, only those by which an
-    answer is missing. Then the result is False if only ``before`` was answered in one row.
-    """
-    if broken is None and before.asked is not None and now.asked is None:
-        return False  # Before, the case was answered in one row.
+    if broken is not None:
+        is_same = broken.key in [each.key for each in broken_rules(before) if each.smallest is None]
+    elif before.asked is not None and now.asked is None:
+        is_same = False  # Before, the case was answered in one row.
+    else:
+        is_same = before.verdict == now.verdict or bool(problems_of(before, None, now.verdict))
+    if not is_same:
+        return False
     source = format_named(now.source)
     old, new = (problems_of(each, broken, now.verdict) for each in (before, now))
     if not _keeps_changes(old, new):
@@ -80,22 +76,12 @@ def problems_of(cell: Cell, broken: Divergence | None, verdict: str = "") -> lis
     Of problems without a rule, those that say what was declined are left out. The verdict `crashed`
     selects the deaths of the process, and any other verdict all but those.
     """
-    key = broken.key if broken is not None else ("", "", "")
-    found = [each for each in cell.problems if rule_of(each) == key]
+    faults = [each for each in cell.problems if isinstance(each, Fault) and each.rule]
     if broken is not None:
-        return found
-    return [each for each in found if isinstance(each, Died) == (verdict == "crashed")]
-
-
-def rule_of(problem: Problem) -> tuple[str, str, str] | None:
-    """Return the rule, clause and level that a problem other than wrong values breaks.
-
-    All three are empty for a problem without a rule, by which an answer is missing. The result is
-    None if the backend declined.
-    """
-    if isinstance(problem, Fault):
-        return problem.rule, problem.clause, problem.level
-    return None if isinstance(problem, Unoffered) else ("", "", "")
+        return [each for each in faults if (each.rule, each.clause, each.level) == broken.key]
+    others = [each for each in cell.problems if each not in faults]
+    missing = [each for each in others if not isinstance(each, Unoffered)]
+    return [each for each in missing if isinstance(each, Died) == (verdict == "crashed")]
 
 
 def _keeps_changes(old: Sequence[Problem], new: Sequence[Problem]) -> bool:

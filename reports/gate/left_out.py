@@ -30,7 +30,7 @@ def left_out(policy: Policy, verdict: PolicyVerdict, left_open: str = "") -> Ite
     if policy.entry.cases:
         yield "not asked: cases of the documents that no entry under `cases` matches"
     if any(map(_is_drawn, verdict.checks)):
-        times = TIMES_FULL if policy.lowest_tier == "full" else TIMES_GATE
+        times = TIMES_GATE if "quick" in policy.tiers else TIMES_FULL
         yield not_asked_words(DRAWS * times)
     if policy.entry.seed is not None:
         yield "not asked: inputs and tensors that the backend cannot know; the policy names a seed"

@@ -40,10 +40,11 @@ def gate_junit(report: Report, policy: Policy, verdict: PolicyVerdict) -> str:
     A case fails if it is among the cases of one of the verdict's failures.
     """
     group = f"policy.{policy.name}"
-    requirements = [
-        JunitTest(group, text, _requirement_result(verdict, kind))
-        for kind, text in REQUIREMENTS.items()
-    ]
+    requirements = []
+    for kind, text in REQUIREMENTS.items():
+        lines = [failure_line(failure) for failure in verdict.failures if failure.kind == kind]
+        result = JunitResult("failure", lines[0], kind, "\n".join(lines)) if lines else None
+        requirements.append(JunitTest(group, text, result))
     reasons: dict[str, list[str]] = {}
     for failure in verdict.failures:
         for case in failure.cases:
@@ -74,7 +75,7 @@ def gate_summary(report: Report, policy: Policy, verdict: PolicyVerdict) -> str:
         [
             *_result(policy, verdict, findings),
             *_accepted(verdict),
-            *_unjudged(verdict),
+            *_counted_section("Not judged", verdict.unjudged.values()),
             summary_md(report),
         ]
     )
@@ -141,11 +142,6 @@ def _why_it_passes(divergence: PolicyDivergence) -> str:
     return f"{divergence.rule}: of a level that the policy does not require"
 
 
-def _requirement_result(verdict: PolicyVerdict, kind: str) -> JunitResult | None:
-    lines = [failure_line(failure) for failure in verdict.failures if failure.kind == kind]
-    return JunitResult("failure", lines[0], kind, "\n".join(lines)) if lines else None
-
-
 def _result(policy: Policy, verdict: PolicyVerdict, findings: Sequence[Finding]) -> Iterator[str]:
     yield f"# Gate: {'pass' if verdict.passes else 'FAIL'}"
     yield ""
@@ -166,12 +162,8 @@ def _accepted(verdict: PolicyVerdict) -> Iterator[str]:
     return _counted_section("Accepted", map(_why_it_passes, passing))
 
 
-def _unjudged(verdict: PolicyVerdict) -> Iterator[str]:
-    """Return a Markdown section that counts by reason what was judged in part, if anything."""
-    return _counted_section("Not judged", verdict.unjudged.values())
-
-
 def _counted_section(title: str, of_cases: Iterable[str]) -> Iterator[str]:
+    """Yield a Markdown section that counts cases by the text about each; nothing without cases."""
     counts = Counter(of_cases)
     if counts:
         yield f"## {title}"

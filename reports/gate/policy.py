@@ -147,15 +147,11 @@ class Policy:
     @property
     def tier(self) -> PolicyTier:
         """The highest tier at which any case is run."""
-        return "full" if "full" in self._tiers else "quick"
+        return "full" if "full" in self.tiers else "quick"
 
     @property
-    def lowest_tier(self) -> PolicyTier:
-        """The lowest tier at which any case is run."""
-        return "quick" if "quick" in self._tiers else "full"
-
-    @property
-    def _tiers(self) -> set[str]:
+    def tiers(self) -> set[str]:
+        """All tiers at which cases are run."""
         return {choice.tier for choice in self.choices} or {self.entry.tier}
 
     @cached_property
@@ -295,18 +291,15 @@ def _check(source: YamlFile, entry: PolicyEntry) -> None:
     for location, written in narrow:
         # Each text of a choice must match something, or the policy asks less than it says.
         for pattern in alternatives(written):
-            if not any(matches(pattern, case) for case in known):
-                raise source.error(
-                    location,
-                    f"pattern `{pattern}` matches no case of the policy's documents; "
-                    f"{_deeper(pattern, known) or did_you_mean(pattern, known)}"
-                    "list their cases with `castigate specs DOCUMENT`",
-                )
-
-
-def _deeper(pattern: str, known: list[str]) -> str:
-    deeper = f"{pattern}/**"
-    return f"did you mean `{deeper}`? " if any(matches(deeper, case) for case in known) else ""
+            if any(matches(pattern, case) for case in known):
+                continue
+            is_prefix = any(matches(f"{pattern}/**", case) for case in known)
+            hint = f"did you mean `{pattern}/**`? " if is_prefix else did_you_mean(pattern, known)
+            raise source.error(
+                location,
+                f"pattern `{pattern}` matches no case of the policy's documents; {hint}"
+                "list their cases with `castigate specs DOCUMENT`",
+            )
 
 
 def _rule_names(entry: PolicyEntry) -> set[str]:

@@ -19,7 +19,6 @@ from reports.problems import Unoffered
 
 EXAMPLES = 3
 """The most cases that are named for each failure."""
-BREAKS_RULES = (*BREAKS_RULE, "differs")
 
 
 @dataclass(frozen=True)
@@ -183,13 +182,13 @@ def apply_policy(
             divergences.append(divergence)
             if divergence.fails:
                 failures.add(divergence.kind, cell.name, divergence.reason)
-        missing = _missing_answer(policy, cell, baseline)
-        if missing:
+        if missing := _missing_answer(policy, cell, baseline):
             failures.add(cell.verdict, cell.name, missing)
-        hollow = _hollow_verdict(cell)
-        if hollow:
+        if hollow := _hollow_verdict(cell):
             failures.add("hollow", cell.name, hollow)
-    if any(each.verdict not in NOT_RUN for each in cells) and not any(map(_is_judged, cells)):
+    answered = [each for each in cells if each.verdict not in NOT_RUN]
+    # An answer is judged if it was compared with what its document says.
+    if answered and not any(each.inputs > 0 and each.verdict != "open" for each in answered):
         failures.add("nothing-judged", "", "every case is open, or has no answer to judge")
     for shortfall in _coverage_shortfalls(policy, cells):
         failures.add("coverage", "", shortfall)
@@ -250,7 +249,7 @@ def _failures(cell: Cell) -> Iterator[tuple[Cell, Divergence | None]]:
     """
     rules = broken_rules(cell)
     yield from ((cell, broken) for broken in rules)
-    if cell.verdict in NO_ANSWER or (cell.verdict in BREAKS_RULES and not rules):
+    if cell.verdict in NO_ANSWER or (cell.verdict in (*BREAKS_RULE, "differs") and not rules):
         yield cell, None
     elif cell.check and (missing := problems_of(cell, None)):
         yield replace(cell, verdict="error", message=joined_words(missing)), None
@@ -282,11 +281,6 @@ def _hollow_verdict(cell: Cell) -> str:
     if not cell.inputs and cell.must_have_inputs:
         return f"{cell.verdict}, with nothing asked"
     return ""
-
-
-def _is_judged(cell: Cell) -> bool:
-    """Whether some answer of a case was compared with what its document says."""
-    return cell.inputs > 0 and cell.verdict not in ("open", *NOT_RUN)
 
 
 def _coverage_shortfalls(policy: Policy, cells: Sequence[Cell]) -> Iterator[str]:

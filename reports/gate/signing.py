@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 from pathlib import Path
 from typing import Any
@@ -112,12 +111,11 @@ def _cryptography() -> tuple[Any, Any, Any]:
     says how to install it.
     """
     try:
-        primitives = "cryptography.hazmat.primitives"
-        serialization = importlib.import_module(f"{primitives}.serialization")
-        ed25519 = importlib.import_module(f"{primitives}.asymmetric.ed25519")
-        exceptions = importlib.import_module("cryptography.exceptions")
+        from cryptography.exceptions import InvalidSignature
+        from cryptography.hazmat.primitives import serialization
+        from cryptography.hazmat.primitives.asymmetric import ed25519
     except ModuleNotFoundError as error:
         raise CastigateError(
             f"package `{error.name}` is missing; install it with `pip install 'castigate[sign]'`"
         ) from None
-    return serialization, ed25519, exceptions.InvalidSignature
+    return serialization, ed25519, InvalidSignature

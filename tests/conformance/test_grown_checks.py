@@ -14,7 +14,7 @@ from conformance.families.cast.invariances import Invariances
 from conformance.families.reference import Reference
 from reports.findings.cells import Cell
 from reports.findings.read_findings import read_checks
-from reports.gate.fault_comparison import broken_rules, has_failure, shows_no_more
+from reports.gate.fault_comparison import broken_rules, fails_alike
 from reports.judgement import Judgement
 from reports.run_store.open_run import open_run
 from reports.run_store.store import create
@@ -50,7 +50,7 @@ def known(folder: Path, pair: tuple[str, str], before: Cast, now: Cast) -> list[
     )
     rules = broken_rules(new)
     assert rules
-    return [has_failure(old, new, each) and shows_no_more(old, new, each) for each in rules]
+    return [fails_alike(old, new, each) for each in rules]
 
 
 def in_tails(change: Callable[[Any, Any], Any]) -> Cast:

@@ -23,7 +23,7 @@ from oracles.registry import file_of, load_oracle
 from reports.findings.causes import Failure, find_causes
 from reports.findings.cells import Cell
 from reports.findings.judged_cells import cell_of
-from reports.gate.fault_comparison import shows_no_more
+from reports.gate.fault_comparison import fails_alike
 from reports.judgement import Judgement
 from reports.outputs.annotations import annotation
 from reports.problem_words import words
@@ -100,7 +100,7 @@ def test_an_error_names_the_innermost_line_of_the_adapter(stack: str) -> None:
 
 def test_the_line_says_nothing_of_whether_an_error_is_known() -> None:
     before, now = (cell(Refused("ValueError", "boom", place=f"a.py:{line}")) for line in (1, 2))
-    assert shows_no_more(before, now, None)
+    assert fails_alike(before, now, None)
 
 
 def test_an_error_of_an_own_adapter_has_no_line() -> None:

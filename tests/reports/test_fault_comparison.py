@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from reports.findings.judged_cells import cell_of
-from reports.gate.fault_comparison import broken_rules, shows_no_more
+from reports.gate.fault_comparison import broken_rules, fails_alike
 from reports.judgement import Judgement
 from reports.problems import (
     BrokenPromise,
@@ -36,7 +36,7 @@ def is_known(before: Fault, now: Fault, name: str = CASE) -> bool:
         cell_of(case, Judgement(case.id, "b", "violates", (each,)), ()) for each in (before, now)
     )
     [broken] = broken_rules(new)
-    return shows_no_more(old, new, broken)
+    return fails_alike(old, new, broken)
 
 
 @pytest.mark.parametrize(
@@ -83,4 +83,4 @@ def test_a_crash_is_known_on_inputs_that_a_seed_may_draw(now: str, is_known: boo
         cell_of(case, Judgement(case.id, "b", "crashed", (Died(how),)), ())
         for how in ("on 0x3f800000 (1): SIGSEGV", now)
     )
-    assert shows_no_more(before, after, None) == is_known
+    assert fails_alike(before, after, None) == is_known
