@@ -2,8 +2,8 @@
 
 A fault that depends on the tensor shows where its condition is met: the innermost step is 2, say,
 and there are more than 64 elements. The conditions here are those of faults that frameworks have
-had, or may well have. A fault of a kernel is met by the draws of any pair that the kernel serves; a
-fault of one pair alone only by those of that pair.
+had, or may well have. The draws of any pair that a kernel serves can meet a fault of the kernel;
+only the draws of one pair can meet a fault of that pair alone.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ DRAWS = 8
 TIMES_GATE, TIMES_FULL = 20, 400
 """How many times as many tensors a gate draws, and the tier ``full``."""
 FEW_SHAPES = "asked in one length or shape, because each new shape is compiled"
-"""What a gate says of a pair for which nothing is drawn."""
+"""The reason for which a pair is declined for which no tensors are drawn."""
 PAIRS_OF_A_KERNEL = 300
 SHARES: Mapping[str, float] = {
     "the last dimension is that of an attention head, rank 3 or more": 0.040802,

@@ -144,8 +144,8 @@ def _wrong_values(broken: Sequence[WrongValues]) -> list[list[int]]:
 def problems_region(case: Case, problems: Sequence[Problem]) -> str:
     """Return a digest of what is wrong with a failing case besides wrong values, without words."""
     roles = {case.target: "target", case.source: "source"}
-    told = [each for each in problems if isinstance(each, Fault | BrokenAdapter)]
-    return _digest("", [_data(each, roles) for each in told])
+    faults = [each for each in problems if isinstance(each, Fault | BrokenAdapter)]
+    return _digest("", [_data(each, roles) for each in faults])
 
 
 def _is_drawn(problem: BrokenRule) -> bool:

@@ -29,6 +29,7 @@ from reports.problems import (
     WrongTensor,
     WrongValues,
 )
+from specs.formats import listed
 
 PROMISES: Mapping[str, str] = {
     "dtype": "gives {0} instead of {1}",
@@ -87,8 +88,10 @@ def words(problem: Problem) -> str:
             named = "" if problem.tensor == "y" else f"{problem.tensor} "
             where = f"; {problem.where}" if problem.where else ""
             return f"{given} gives {named}{got}, not {' or '.join(allowed)}; {count}{where}"
-        case WrongEnd():
-            return _chain_words(problem)
+        case WrongEnd(chain=chain, given=given, got=got, allowed=allowed):
+            count = f"{problem.wrong:,} of {problem.inputs:,} inputs"
+            answers = f"{given} gives {got}, not {' or '.join(allowed)}"
+            return f"{chain} on {listed(problem.roads)}: {answers}; {count}"
         case NotRefused(but=but, given=None):
             return f"is not refused, but {but}"
         case NotRefused(error_class=error_class, layout=layout):
@@ -98,8 +101,8 @@ def words(problem: Problem) -> str:
         case BrokenPromise(promise=promise, facts=facts, where=where):
             return _at(where, PROMISES[promise].format(*facts))
         case Refused(error=error, line=line, inputs=inputs, where=where, place=place):
-            told = ": ".join(filter(None, (where, inputs, error_words(error, line, bool(place)))))
-            return f"{told} ({place})" if place else told
+            text = ": ".join(filter(None, (where, inputs, error_words(error, line, bool(place)))))
+            return f"{text} ({place})" if place else text
         case WrongForm(what=text, where=where) | Unoffered(reason=text, where=where):
             return _at(where, text)
         case WritesToInputs(where=where):
@@ -108,32 +111,20 @@ def words(problem: Problem) -> str:
             return how
         case BrokenAdapter(dtype=dtype, how=how):
             return f"the adapter, not the framework: {dtype}: {how}"
-        case Origin(words=told):
-            return told
-        case Note(text=text):
+        case Origin(words=text) | Note(text=text):
             return text
 
 
 def error_words(error: str, line: str, is_of_adapter: bool) -> str:
     """Describe an error by its class and its text; one without a text by its class alone.
 
-    An adapter that is not Castigate's is told how to decline a case.
+    The text tells the author of an adapter that is not Castigate's how to decline a case.
     """
-    told = error if line == error else f"{error}: {line}"
+    text = error if line == error else f"{error}: {line}"
     if is_of_adapter and error == "NotImplementedError":
-        told += "; raise castigate.Unsupported to decline a case"
-    return told
+        text += "; raise castigate.Unsupported to decline a case"
+    return text
 
 
 def _at(where: str, text: str) -> str:
     return f"{where}: {text}" if where else text
-
-
-def _chain_words(problem: WrongEnd) -> str:
-    allowed = " or ".join(problem.allowed)
-    count = f"{problem.wrong:,} of {problem.inputs:,} inputs"
-    *most, last = problem.roads
-    roads = f"{', '.join(most)} and {last}" if most else last
-    return (
-        f"{problem.chain} on {roads}: {problem.given} gives {problem.got}, not {allowed}; {count}"
-    )

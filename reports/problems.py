@@ -13,7 +13,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, get_args
 
 from reports.grading.failure_runs import Runs
 from specs.cases import Case, Shape
@@ -268,7 +268,7 @@ class BrokenAdapter:
 
 @dataclass(frozen=True)
 class Origin(ABC):
-    """Where the wrong values of a case come from: what a family knows besides the values.
+    """The place from which the wrong values of a case come, as far as its family knows it.
 
     The family names its subclass, a dataclass with fields that JSON can hold, in its record.
     """
@@ -281,12 +281,12 @@ class Origin(ABC):
     @property
     @abstractmethod
     def name_end(self) -> str:
-        """What the name of a finding ends with, so that each origin has its own; may be empty."""
+        """The end of a finding's name, so that each origin has its own finding; may be empty."""
 
     @classmethod
     @abstractmethod
     def sentence_end(cls, found: Sequence[tuple[Case, Self]]) -> str:
-        """Return what the sentence of a finding ends with, given its cases with their origins."""
+        """Return the end of a finding's sentence, given its cases with their origins."""
 
 
 @dataclass(frozen=True)
@@ -315,29 +315,16 @@ Fault = (
 BrokenRule = WrongValues | Fault
 Problem = BrokenRule | Origin | Unoffered | Died | BrokenAdapter | Note
 
-KINDS: Mapping[str, type[Any]] = {"WrongInChain": WrongEnd, "WrongQuantized": WrongTensor} | {
-    kind.__name__: kind
-    for kind in (
-        WrongShape,
-        WrongElement,
-        WrongByAnyReading,
-        ChangesWithShape,
-        ChangesWithLayout,
-        DiffersFromVariant,
-        NotRefused,
-        BrokenPromise,
-        Refused,
-        WrongForm,
-        WritesToInputs,
-        Unoffered,
-        Died,
-        BrokenAdapter,
-        Note,
-    )
+STORED = (*get_args(Fault), Unoffered, Died, BrokenAdapter, Note)
+"""The classes of the problems that JSON can hold. Wrong values go into tables, because they may
+have many runs."""
+NAMES: Mapping[type[Any], str] = {
+    **{kind: kind.__name__ for kind in STORED},
+    WrongEnd: "WrongInChain",
+    WrongTensor: "WrongQuantized",
 }
-"""The classes of the problems that JSON can hold, by their names there. Wrong values go into
-tables, because they may have many runs."""
-NAMES = {kind: name for name, kind in KINDS.items()}
+"""The names of these classes in JSON."""
+KINDS = {name: kind for kind, name in NAMES.items()}
 
 
 def problem_json(problem: Problem) -> dict[str, Any]:
