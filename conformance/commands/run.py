@@ -234,5 +234,5 @@ def print_screen(lines: Sequence[str], totals: Totals, verbose: bool) -> None:
             typer.echo(line)
     else:
         typer.echo("\n".join(["", *totals.verdict_table(), ""]))
-        if totals.pairs.verdicts:
-            typer.echo("\n".join([*totals.pairs.table(), ""]))
+        if totals.pair_verdicts:
+            typer.echo("\n".join([*totals.pair_table(), ""]))

@@ -113,7 +113,7 @@ class VerdictSummary:
         With --collect-only the status stays.
         """
         only_listed = session.config.getoption("collectonly")
-        judged = self.totals.judged + self.totals.pairs.judged
+        judged = self.totals.judged + self.totals.judged_pairs
         if not judged and not only_listed and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.NO_TESTS_COLLECTED
 
@@ -128,7 +128,7 @@ class VerdictSummary:
     def _tables(self) -> Iterator[str]:
         if self.totals.verdicts:
             yield from self.totals.verdict_table()
-        if self.totals.pairs.verdicts:
+        if self.totals.pair_verdicts:
             yield ""
-            yield from self.totals.pairs.table()
-            yield from self.totals.pairs.open_lines()
+            yield from self.totals.pair_table()
+            yield from self.totals.open_lines()

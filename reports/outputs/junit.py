@@ -10,10 +10,8 @@ from xml.etree import ElementTree as Tree
 
 from reports.findings.cells import Cell, Divergence
 from reports.findings.report import Report
-from reports.judgement import NO_ANSWER, NOT_RUN
+from reports.judgement import BREAKS_RULE, NO_ANSWER, NOT_RUN
 from specs.plain_text import plain_text
-
-FAILURES = ("violates", "deviates")
 
 
 @dataclass(frozen=True)
@@ -34,35 +32,12 @@ class JunitTest(NamedTuple):
     result: JunitResult | None
 
 
-def junit(
-    report: Report,
-    result_of: Callable[[Cell], JunitResult | None] | None = None,
-    more_suites: Sequence[tuple[str, Sequence[JunitTest]]] = (),
-) -> str:
-    """Return a report as JUnit XML: a suite per backend with a test per case.
-
-    ``result_of`` returns the result of a cell, or None for a test that passes without output; the
-    default is ``result_by_verdict``. ``more_suites`` are pairs of title and tests, which come
-    first.
-    """
-    time = report.record.started.isoformat(timespec="seconds")
-    versions = report.record.versions
-    result_of = result_of or result_by_verdict
-    lines = ['<?xml version="1.0" encoding="UTF-8"?>', '<testsuites name="castigate">']
-    for name, tests in more_suites:
-        lines.append(_suite_text(name, time, tests))
-    for name in report.backends:
-        cells = (cell for cell in report.cells.values() if cell.backend == name)
-        tests = [_case_test(cell, result_of(cell)) for cell in cells]
-        lines.append(_suite_text(f"{name} {versions[name]}", time, tests))
-    return "\n".join([*lines, "</testsuites>", ""])
-
-
 def result_by_verdict(cell: Cell) -> JunitResult | None:
     """Return the result of a cell by its verdict alone; None if it passes without output."""
     match cell.verdict:
-        case verdict if verdict in FAILURES:
-            return JunitResult("failure", _summary(cell), verdict, failure_text(cell))
+        case verdict if verdict in BREAKS_RULE:
+            summary = ", ".join(broken.rule for broken in cell.broken) or cell.message
+            return JunitResult("failure", summary, verdict, failure_text(cell))
         case verdict if verdict in NO_ANSWER:
             return JunitResult("error", cell.message, verdict)
         case verdict if verdict in NOT_RUN:
@@ -71,6 +46,31 @@ def result_by_verdict(cell: Cell) -> JunitResult | None:
             text = f"differs from a document that it does not claim\n{failure_text(cell)}"
             return JunitResult("system-out", text=text)
     return None
+
+
+def junit(
+    report: Report,
+    result_of: Callable[[Cell], JunitResult | None] = result_by_verdict,
+    more_suites: Sequence[tuple[str, Sequence[JunitTest]]] = (),
+) -> str:
+    """Return a report as JUnit XML: a suite per backend with a test per case.
+
+    ``result_of`` returns the result of a cell, or None for a test that passes without output.
+    ``more_suites`` are pairs of title and tests, which come first.
+    """
+    time = report.record.started.isoformat(timespec="seconds")
+    versions = report.record.versions
+    lines = ['<?xml version="1.0" encoding="UTF-8"?>', '<testsuites name="castigate">']
+    for name, tests in more_suites:
+        lines.append(_suite_text(name, time, tests))
+    for name in report.backends:
+        tests = []
+        for cell in report.cells.values():
+            if cell.backend == name:
+                version, _, case = cell.case.partition("/")
+                tests.append(JunitTest(f"{name}.{version}", case, result_of(cell)))
+        lines.append(_suite_text(f"{name} {versions[name]}", time, tests))
+    return "\n".join([*lines, "</testsuites>", ""])
 
 
 def failure_text(cell: Cell) -> str:
@@ -88,15 +88,6 @@ def _broken_line(broken: Divergence) -> str:
         allowed = " or ".join(broken.allowed)
         line += f"; {broken.smallest} gives {broken.answer}, allowed: {allowed}"
     return line
-
-
-def _summary(cell: Cell) -> str:
-    return ", ".join(broken.rule for broken in cell.broken) or cell.message
-
-
-def _case_test(cell: Cell, result: JunitResult | None) -> JunitTest:
-    version, _, name = cell.case.partition("/")
-    return JunitTest(f"{cell.backend}.{version}", name, result)
 
 
 def _suite_text(name: str, time: str, tests: Sequence[JunitTest]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from hashlib import sha256
 from typing import Any
 from urllib.parse import quote
@@ -57,11 +57,11 @@ def _change_id(changes: Changes, change: Change) -> str:
 
 
 def _change_rule(changes: Changes, change: Change) -> dict[str, Any]:
-    told = sentence(change)
+    text = sentence(change)
     return {
         "id": _change_id(changes, change),
-        "shortDescription": {"text": shortened(told, 200)},
-        "fullDescription": {"text": told},
+        "shortDescription": {"text": shortened(text, 200)},
+        "fullDescription": {"text": text},
     }
 
 
@@ -100,12 +100,12 @@ def write_sarif(store: RunStore, failing: Collection[str], file: str) -> None:
 
 
 def _rule(finding: Finding, record: RunRecord) -> dict[str, Any]:
-    told = f"{finding.kind}: {finding.says}"
+    text = f"{finding.kind}: {finding.says}"
     issue = issue_text(finding, record)
     rule: dict[str, Any] = {
         "id": finding.id,
-        "shortDescription": {"text": shortened(told, 200)},
-        "fullDescription": {"text": told},
+        "shortDescription": {"text": shortened(text, 200)},
+        "fullDescription": {"text": text},
         "help": {"text": issue, "markdown": issue},
     }
     if finding.upstream:
@@ -115,11 +115,14 @@ def _rule(finding: Finding, record: RunRecord) -> dict[str, Any]:
 
 def _result(finding: Finding, index: int, version: str) -> dict[str, Any]:
     is_required = any(each.level in ("required", "") for each in finding.explained)
+    text = f"{finding.backend} {version}: {finding.kind}: {finding.says}. {extent_words(finding)}."
+    if len(finding.cases) > MOST_CASES:
+        text += f" {counted(len(finding.cases) - MOST_CASES, 'case')} more than are named here."
     return _result_at(
         finding.id,
         index,
         "error" if is_required else "warning",
-        " ".join(_message(finding, version)),
+        text,
         finding.backend,
         finding.cases,
     )
@@ -152,13 +155,6 @@ def _result_at(
 
 def _fingerprint(text: str) -> str:
     return sha256(text.encode()).hexdigest()[:16]
-
-
-def _message(finding: Finding, version: str) -> Iterator[str]:
-    yield f"{finding.backend} {version}: {finding.kind}: {finding.says}."
-    yield f"{extent_words(finding)}."
-    if len(finding.cases) > MOST_CASES:
-        yield f"{counted(len(finding.cases) - MOST_CASES, 'case')} more than are named here."
 
 
 def _place(backend: str) -> str:

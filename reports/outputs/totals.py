@@ -44,41 +44,6 @@ def count_record(case: Case, judgement: Judgement) -> dict[str, Any]:
     }
 
 
-class PairTotals:
-    """Counts judgements on dtype pairs by backend and kind of check."""
-
-    def __init__(self) -> None:
-        self.verdicts: dict[tuple[str, str], Counter[str]] = {}
-        self.open_answers: list[tuple[str, str, str]] = []
-        """Backend, check and message of each check with the verdict `open`."""
-
-    def add(self, record: dict[str, Any]) -> None:
-        """Count a judgement on a dtype pair, given as its ``count_record``."""
-        kind = kind_of_check(record["check"])
-        self.verdicts.setdefault((record["backend"], kind), Counter())[record["verdict"]] += 1
-        if record["verdict"] == "open":
-            self.open_answers.append((record["backend"], record["check"], record["message"]))
-
-    @property
-    def judged(self) -> int:
-        """The number of checks that are not `unsupported`."""
-        return sum(counts.total() - counts["unsupported"] for counts in self.verdicts.values())
-
-    @property
-    def fail(self) -> bool:
-        """Whether any check fails."""
-        return any(counts[verdict] for counts in self.verdicts.values() for verdict in FAILING)
-
-    def table(self) -> Iterator[str]:
-        """Yield a table: a row per backend and kind of check, a column per verdict that occurs."""
-        return _counts_in_columns("pairs", dict(sorted(self.verdicts.items())))
-
-    def open_lines(self) -> Iterator[str]:
-        """Yield a line for each check with the verdict `open`."""
-        for backend, check, message in sorted(self.open_answers):
-            yield f"{backend} {check}: {message}"
-
-
 LEFT_TO_OTHERS = (
     "not-run: another version or carrier is asked; each --seed asks a seventh, --tier full all"
 )
@@ -90,7 +55,10 @@ class Totals:
     def __init__(self) -> None:
         self.verdicts: dict[tuple[str, str, str], Counter[str]] = {}
         """By backend, document and version."""
-        self.pairs = PairTotals()
+        self.pair_verdicts: dict[tuple[str, str], Counter[str]] = {}
+        """By backend and kind of check on dtype pairs."""
+        self.open_pairs: list[tuple[str, str, str]] = []
+        """Backend, check and message of each check on a dtype pair with the verdict `open`."""
         self.inputs = 0
         self.has_turns = False
         """Whether some cases were left to other seeds."""
@@ -99,31 +67,38 @@ class Totals:
 
     def add(self, record: dict[str, Any]) -> None:
         """Count a judgement on a case or a dtype pair, given as its ``count_record``."""
-        if record["check"]:
-            self.pairs.add(record)
+        backend, check, verdict = record["backend"], record["check"], record["verdict"]
+        if check:
+            kind = kind_of_check(check)
+            self.pair_verdicts.setdefault((backend, kind), Counter())[verdict] += 1
+            if verdict == "open":
+                self.open_pairs.append((backend, check, record["message"]))
             return
-        row = (record["backend"], record["document"], record["version"])
-        self.verdicts.setdefault(row, Counter())[record["verdict"]] += 1
+        row = (backend, record["document"], record["version"])
+        self.verdicts.setdefault(row, Counter())[verdict] += 1
         self.inputs += record["inputs"]
-        if record["verdict"] == "unsupported":
-            self.reasons.setdefault(record["backend"], Counter())[record["message"]] += 1
+        if verdict == "unsupported":
+            self.reasons.setdefault(backend, Counter())[record["message"]] += 1
         self.has_turns |= record["message"].startswith(IN_TURN)
 
     @property
     def judged(self) -> int:
         """The number of cases that backends were asked and did not decline."""
-        return sum(row.total() - sum(row[verdict] for verdict in NOT_RUN) for row in self._rows)
+        rows = self.verdicts.values()
+        return sum(row.total() - sum(row[verdict] for verdict in NOT_RUN) for row in rows)
+
+    @property
+    def judged_pairs(self) -> int:
+        """The number of checks on dtype pairs that are not `unsupported`."""
+        return sum(row.total() - row["unsupported"] for row in self.pair_verdicts.values())
 
     @property
     def exit_code(self) -> int:
         """The exit code: 1 if a case or a check fails, else 3 if no case was judged, else 0."""
-        if any(row[verdict] for row in self._rows for verdict in FAILING) or self.pairs.fail:
+        rows = (*self.verdicts.values(), *self.pair_verdicts.values())
+        if any(row[verdict] for row in rows for verdict in FAILING):
             return 1
         return 0 if self.judged else 3
-
-    @property
-    def _rows(self) -> list[Counter[str]]:
-        return list(self.verdicts.values())
 
     def lines(self) -> Iterator[str]:
         """Yield a line per backend with how many of its cases and checks have each verdict.
@@ -132,7 +107,7 @@ class Totals:
         line has the most frequent reason. If cases were left to other seeds, a last line says so.
         """
         counts: dict[str, Counter[str]] = {}
-        for (backend, *_), row in [*self.verdicts.items(), *self.pairs.verdicts.items()]:
+        for (backend, *_), row in [*self.verdicts.items(), *self.pair_verdicts.items()]:
             counts.setdefault(backend, Counter()).update(row)
         words = {backend: self._words(backend, row) for backend, row in sorted(counts.items())}
         for backends in alike_roads(words):
@@ -158,6 +133,15 @@ class Totals:
             )
         }
         return _counts_in_columns("document", counts)
+
+    def pair_table(self) -> Iterator[str]:
+        """Yield a table: a row per backend and kind of check on dtype pairs."""
+        return _counts_in_columns("pairs", dict(sorted(self.pair_verdicts.items())))
+
+    def open_lines(self) -> Iterator[str]:
+        """Yield a line for each check on a dtype pair with the verdict `open`."""
+        for backend, check, message in sorted(self.open_pairs):
+            yield f"{backend} {check}: {message}"
 
 
 def _edition_order(item: tuple[tuple[str, str, str], Counter[str]]) -> tuple[str, str, int]:

@@ -26,15 +26,11 @@ def cases_csv(report: Report) -> str:
     text = StringIO()
     writer = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
     writer.writerow(COLUMNS)
-    writer.writerows(_rows(report))
-    return text.getvalue()
-
-
-def _rows(report: Report) -> Iterator[list[object]]:
     versions = report.record.versions
     for cell in report.cells.values():
-        values = (cell.backend, versions[cell.backend], *_values(cell))
-        yield [escape_formula(value) if isinstance(value, str) else value for value in values]
+        row = (cell.backend, versions[cell.backend], *_values(cell))
+        writer.writerow([escape_formula(each) if isinstance(each, str) else each for each in row])
+    return text.getvalue()
 
 
 def _values(cell: Cell) -> Iterator[object]:
