@@ -47,8 +47,8 @@ def pair_checks(pair: str, first_variant: str) -> tuple[str, ...]:
     >>> pair_checks("float32/float16", "jax")
     ('invariances/float32/float16', 'variants/jax/float32/float16')
     """
-    names = [f"{INVARIANCES}/{pair}"]
-    return (*names, f"{VARIANTS}/{first_variant}/{pair}") if first_variant else (*names,)
+    invariances = f"{INVARIANCES}/{pair}"
+    return (invariances, f"{VARIANTS}/{first_variant}/{pair}") if first_variant else (invariances,)
 
 
 def kind_of_check(check: str) -> str:
@@ -78,17 +78,14 @@ def _pieces(pattern: str) -> tuple[tuple[Piece, ...], tuple[str, ...]]:
     """Split a pattern into pieces; also return the texts that every matching id contains."""
     pieces: list[Piece] = []
     for text in filter(None, re.split(PIECES, pattern)):
-        piece = UNMATCHED.get(text) or tuple(_texts(text))
+        choice = EITHER.fullmatch(text)
+        texts = choice[1].split(",") if choice else [text]
+        piece = UNMATCHED.get(text) or tuple(texts)
         # Of two equal wildcards side by side the second adds nothing.
         if isinstance(piece, tuple) or [piece] != pieces[-1:]:
             pieces.append(piece)
     lone = [piece[0] for piece in pieces if isinstance(piece, tuple) and len(piece) == 1]
     return tuple(pieces), tuple(text for text in lone if WITHIN_PART not in text)
-
-
-def _texts(piece: str) -> list[str]:
-    choice = EITHER.fullmatch(piece)
-    return [piece] if choice is None else choice[1].split(",")
 
 
 def matches(pattern: str, case: str) -> bool:
@@ -210,11 +207,6 @@ def all_ids(rules: str = "") -> list[str]:
     return [name for each in with_rules or (*documents(), INVARIANCES) for name in ids_of(each)]
 
 
-def can_be_listed(name: str) -> bool:
-    """Return whether a ledger may list a case or check; it lists no comparisons of two variants."""
-    return document_of(name) != VARIANTS
-
-
 @cache
 def _ids_by_pair(document: str) -> dict[tuple[str, str], list[str]]:
     found: dict[tuple[str, str], list[str]] = {}
@@ -291,7 +283,6 @@ def compress(cases: Iterable[str]) -> list[str]:
 
 SEPARATORS = r"([:/])"
 """Matches the separators of an id; the texts between them may vary."""
-
 
 MOST_ORDERED = 5
 """Up to this many varying parts, every order is tried; the ids of chains have up to nine."""

@@ -6,19 +6,11 @@ from collections import defaultdict
 from collections.abc import Generator
 from dataclasses import dataclass
 from time import monotonic
-from typing import NamedTuple
 
 import pytest
 
 STARTED = monotonic()
 """When this module was imported, which is soon after pytest has begun."""
-
-
-class PairKey(NamedTuple):
-    """A backend's name and a dtype pair, as `float32/float16`."""
-
-    backend: str
-    pair: str
 
 
 @dataclass(frozen=True)
@@ -32,11 +24,8 @@ class Spent:
         return Spent(self.judging + other.judging, self.waiting + other.waiting)
 
 
-class Stopwatch:
-    """Holds the time spent on judging each pair, for each backend."""
-
-    def __init__(self) -> None:
-        self.spent: defaultdict[PairKey, Spent] = defaultdict(Spent)
+Stopwatch = defaultdict[tuple[str, str], Spent]
+"""The time spent on judging, by backend and dtype pair, such as `float32/float16`."""
 
 
 class Durations:
@@ -65,15 +54,15 @@ class Durations:
             terminalreporter.write_line(line)
 
     def _lines(self) -> Generator[str, None, None]:
-        now, spent = monotonic(), self._stopwatch.spent
+        now, spent = monotonic(), self._stopwatch
         yield (
             f"{now - STARTED:.1f} s: {self._begun - STARTED:.1f} s before the first item, "
             f"{self._ended - self._begun:.1f} s for the items, "
             f"{now - self._ended:.1f} s for the summary"
         )
         of_backends: defaultdict[str, Spent] = defaultdict(Spent)
-        for key, each in spent.items():
-            of_backends[key.backend] += each
+        for (backend, _), each in spent.items():
+            of_backends[backend] += each
         processes = f" in {self._jobs} processes" if self._jobs > 1 else ""
         for backend, each in of_backends.items():
             yield (
@@ -81,5 +70,5 @@ class Durations:
                 f"{each.waiting:.1f} s of them waiting for answers"
             )
         ranked = sorted(spent.items(), key=lambda item: (-item[1].judging, item[0]))
-        for key, each in ranked[: self._slowest]:
-            yield f"  {each.judging:.2f} s  {key.backend}  {key.pair}  waiting {each.waiting:.2f} s"
+        for (backend, pair), each in ranked[: self._slowest]:
+            yield f"  {each.judging:.2f} s  {backend}  {pair}  waiting {each.waiting:.2f} s"

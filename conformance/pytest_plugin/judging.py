@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from conformance.judging.subject import Settings
-from conformance.pytest_plugin.durations import PairKey, Spent, Stopwatch
+from conformance.pytest_plugin.durations import Spent, Stopwatch
 from conformance.running.plan import (
     Task,
     Tier,
@@ -205,8 +205,7 @@ class PooledJudging(Listener):
         if self._stopwatch is not None:
             one = (task.among or task.cases)[0]
             dtypes = f"{one.source}/{one.target}"
-            spent = Spent(done.seconds, done.waited)
-            self._stopwatch.spent[PairKey(pool.backend, dtypes)] += spent
+            self._stopwatch[pool.backend, dtypes] += Spent(done.seconds, done.waited)
         if not pair.missing:
             tier: Tier = "full" if len(pair.parts) > 1 else "quick"
             found = assembled_pair(pair.parts.__getitem__, pool.backend, pair.task, tier)

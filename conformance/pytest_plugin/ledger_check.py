@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from conformance.pytest_plugin.judging import JudgedBackend, documents_asked_for
-from reports.case_patterns import can_be_listed, document_of, is_chain_check
+from reports.case_patterns import VARIANTS, document_of, is_chain_check
 from reports.judgement import Judgement
 from reports.known_failures import KnownFailure, failures
 from reports.ledger.ledger_file import (
@@ -23,7 +23,6 @@ from reports.ledger.listing import (
     InputOptions,
     Ledger,
     LedgerComparison,
-    LedgerStatus,
     compare_with_listings,
 )
 from specs.cases import JOINT, Case
@@ -35,7 +34,7 @@ LEDGER = "castigate-ledger"
 """The property of a report that holds an item's record for the ledger."""
 LEDGERS = pytest.StashKey["Ledgers"]()
 MET_BY_DRAWN = "shown by tensors that the ledger's seed does not draw"
-"""Why an item is excused that fails in drawn tensors alone."""
+"""The reason for which an item is excused that fails in drawn tensors alone."""
 INPUT_OPTIONS = ("--tier", "--seed", "--max-examples")
 SELECTING_OPTIONS = {
     "keyword": "-k",
@@ -45,6 +44,12 @@ SELECTING_OPTIONS = {
     "collectonly": "--collect-only",
 }
 """Options that leave cases out, by their name in the configuration; unused ones are falsy."""
+
+
+def selecting_options(config: pytest.Config) -> list[str]:
+    """Return the options and arguments of pytest that leave cases out."""
+    used = [option for name, option in SELECTING_OPTIONS.items() if config.getoption(name, None)]
+    return [*used, *(str(argument) for argument in config.args if "::" in str(argument))]
 
 
 class Ledgers:
@@ -76,8 +81,9 @@ class Ledgers:
                     "--no-ledger and --update-ledger exclude each other; leave one out"
                 )
         else:
-            loaded = {name: load_ledger(name) for name in self.names}
-            self.ledgers = {name: ledger for name, ledger in loaded.items() if ledger is not None}
+            for name in self.names:
+                if (ledger := load_ledger(name)) is not None:
+                    self.ledgers[name] = ledger
         if self.updating:
             self._require_whole_run(config)
         self.used = {
@@ -91,19 +97,15 @@ class Ledgers:
         """Raise CastigateError unless --update-ledger may rewrite all ledgers.
 
         It may not if options leave out cases of the documents or differ from a ledger's, or a
-        backend can have no ledger. With --document, it may only change ledgers that exist. Without,
-        chains are asked wherever a ledger lists any, as they would seem mended otherwise.
+        backend can have no ledger. With --document, it may only change ledgers that exist. Without
+        --document, chains are run if a ledger lists any, because they would seem mended otherwise.
         """
         if own := own_documents(self._editions):
             raise CastigateError(
                 f"no ledger lists cases of a document of your own; leave out {min(own)} or "
                 "--update-ledger"
             )
-        selecting = [
-            option for name, option in SELECTING_OPTIONS.items() if config.getoption(name, None)
-        ]
-        selecting += [str(argument) for argument in config.args if "::" in str(argument)]
-        if selecting:
+        if selecting := selecting_options(config):
             raise CastigateError(
                 f"--update-ledger needs a whole run; leave out {', '.join(selecting)}"
             )
@@ -158,9 +160,9 @@ class Ledgers:
         return used is not None and used.options != self.input_options
 
     def concerns(self, backend: JudgedBackend, case: Case) -> bool:
-        """Return whether a backend's ledger lists such cases.
+        """Return whether a backend's ledger can list a case.
 
-        --document counts a document as claimed, which the ledger, of a plain run, does not.
+        A document counts as claimed where --document names it, but ledgers are written without it.
         """
         return case.document not in self.documents or backend.claims(case)
 
@@ -206,16 +208,17 @@ def compared_with_ledger(
     """Compare an item's failures with its ledger, and record the result in its ``user_properties``.
 
     Returns None, and records nothing, if the item has no ledger in use, cannot be listed, or has
-    nothing to compare. With --update-ledger the last is recorded. The record has no failures, but
-    None, where the ledger's entries of the item are kept.
+    nothing to compare. With --update-ledger, an item that has nothing to compare is recorded. The
+    ``failures`` of a record are None if the ledger keeps its entries of the item.
 
     With another seed than the ledger's, failures that drawn tensors alone show are excused here:
-    ``LedgerUpdate`` fails the run once for each cause of these that the ledger does not list.
+    ``LedgerUpdate`` fails the run if the ledger does not list their causes.
     """
     ledgers = item.config.stash[LEDGERS]
     ledger = ledger_of(backend.name, item.name)
     known = ledgers.names if ledgers.updating else ledgers.used
-    if ledger not in known or not can_be_listed(item.name):
+    # A ledger lists no comparisons of two variants.
+    if ledger not in known or document_of(item.name) == VARIANTS:
         return None
     found = list(failures(case, judgement, with_drawn=not ledgers.draws_anew(ledger)))
     drawn = ledgers.drawn(backend, ledger, case, judgement)
@@ -264,17 +267,12 @@ def excuse(item: pytest.Item, backend: JudgedBackend, compared: LedgerComparison
 
 def complaint(backend: JudgedBackend, name: str, compared: LedgerComparison) -> str:
     """Say how an item's failures differ from what its backend's ledger lists, and what to do."""
-    advice = _advice(ledger_of(backend.name, name), compared.status)
-    return f"\n  ledger    {compared.message}; {advice}"
-
-
-def _advice(ledger: str, word: LedgerStatus) -> str:
-    """Say how to update ``ledger`` for an item that differs from it in the way ``word``."""
-    update = update_command(ledger)
-    match word:
+    update = update_command(ledger_of(backend.name, name))
+    match compared.status:
         case "stale":
-            return f"if the backend is mended, {update} removes the entry"
+            advice = f"if the backend is mended, {update} removes the entry"
         case "changed":
-            return f"if the change is intended, {update} records it"
+            advice = f"if the change is intended, {update} records it"
         case _:
-            return f"if it is to stay, {update} lists it"
+            advice = f"if it is to stay, {update} lists it"
+    return f"\n  ledger    {compared.message}; {advice}"

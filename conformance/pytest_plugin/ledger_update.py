@@ -179,7 +179,8 @@ class LedgerUpdate:
             return
         terminalreporter.section("ledger")
         if not self.ledgers.updating:
-            findings = self.summary.findings if self._has_news() else {}
+            has_news = any(each.cases or each.drawn for each in self.news.values())
+            findings = self.summary.findings if has_news else {}
             steps = [
                 each.changes(findings.get(parts_of(name)[0], ()))
                 for name, each in self.news.items()
@@ -189,9 +190,6 @@ class LedgerUpdate:
                 terminalreporter.write_line(line)
         for line in self.messages:
             terminalreporter.write_line(line)
-
-    def _has_news(self) -> bool:
-        return any(each.cases or each.drawn for each in self.news.values())
 
     def _new_causes(self) -> Iterator[bool]:
         """Yield for each ledger whether drawn tensors show a cause that it does not list."""

@@ -10,14 +10,12 @@ from collections.abc import Generator, Mapping
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from shutil import rmtree
-from tempfile import mkdtemp
-from weakref import finalize
+from tempfile import TemporaryDirectory
 
 import pytest
 
 from conformance.judging.subject import Settings
-from conformance.pytest_plugin.durations import Durations, Stopwatch
+from conformance.pytest_plugin.durations import Durations, Spent, Stopwatch
 from conformance.pytest_plugin.failures import FailureFolder
 from conformance.pytest_plugin.findings_summary import FindingsSummary
 from conformance.pytest_plugin.items import (
@@ -28,8 +26,13 @@ from conformance.pytest_plugin.items import (
     Suite,
     ending_the_run,
 )
-from conformance.pytest_plugin.judging import JudgedBackend, PooledJudging, documents_asked_for
-from conformance.pytest_plugin.ledger_check import LEDGERS, Ledgers, differs_from_ledger
+from conformance.pytest_plugin.judging import PooledJudging, documents_asked_for
+from conformance.pytest_plugin.ledger_check import (
+    LEDGERS,
+    Ledgers,
+    differs_from_ledger,
+    selecting_options,
+)
 from conformance.pytest_plugin.ledger_update import LedgerUpdate
 from conformance.pytest_plugin.progress import SuiteProgress, VerdictSummary
 from conformance.pytest_plugin.xdist_workers import (
@@ -68,15 +71,11 @@ REPORTED = "fE"
 """The outcomes that pytest lists at its end by default: failures and errors."""
 MOST_DIGESTS, DIGITS = 3, 12
 """How many documents have their own digest in the header of a run, and how many digits of it."""
-SELECTING = ("keyword", "markexpr", "deselect", "lf", "stepwise", "collectonly")
-"""Options of pytest that leave items out."""
-BACKENDS = pytest.StashKey[list[JudgedBackend]]()
 VERSIONS = pytest.StashKey[dict[str, str]]()
 """The version of each backend; empty until this process knows it."""
-OWN_FOLDER = pytest.StashKey[Path]()
-"""A temporary folder of this process."""
-REMOVE_OWN_FOLDER = pytest.StashKey["finalize[..., pytest.Config]"]()
-"""Removes the folder at the end."""
+OWN_FOLDER = pytest.StashKey["TemporaryDirectory[str]"]()
+"""A folder of this process. It is removed when Python ends, too, because xdist may stop a worker
+before ``pytest_unconfigure``."""
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
@@ -175,10 +174,7 @@ def pytest_configure(config: pytest.Config) -> None:
     # When Python ends, it searches for garbage again.
     atexit.register(gc.freeze)
     collect_garbage_rarely()
-    config.stash[BACKENDS] = []
-    config.stash[OWN_FOLDER] = Path(folder := mkdtemp(prefix="castigate-"))
-    # A finalizer, because xdist may stop a worker before pytest_unconfigure; it runs at exit too.
-    config.stash[REMOVE_OWN_FOLDER] = finalize(config, rmtree, folder, ignore_errors=True)
+    config.stash[OWN_FOLDER] = TemporaryDirectory(prefix="castigate-", ignore_cleanup_errors=True)
     config.pluginmanager.register(VerdictSummary(), "castigate-tally")
     if config.get_verbosity() < 1 and not is_worker(config):
         config.pluginmanager.register(SuiteProgress(config), "castigate-progress")
@@ -239,13 +235,14 @@ def _prepare(config: pytest.Config, versions: dict[str, str]) -> None:
     names = list(versions)
     cases = select(documents_asked_for(config))  # raises if a document is unknown
     config.stash[LEDGERS] = ledgers = Ledgers(config, names)
-    config.stash[FAILURES] = failures = FailureFolder(_failures_folder(config))
+    folder = failures_folder(config) or Path(config.stash[OWN_FOLDER].name)
+    config.stash[FAILURES] = failures = FailureFolder(folder)
     if gives_out_work(config):
         workers = WorkerVersions(versions, failures.folder)
         config.pluginmanager.register(workers, "castigate-workers")
     else:
         jobs = 1 if is_worker(config) else min(os.cpu_count() or 1, MAX_JOBS)
-        processes = _count_pytest_processes() * jobs
+        processes = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")) * jobs
         configs = launch_configs(names, config.getoption("--python"), _timeout(config), processes)
         judging = PooledJudging(
             configs,
@@ -256,11 +253,12 @@ def _prepare(config: pytest.Config, versions: dict[str, str]) -> None:
             has_chains=config.getoption("--chains"),
         )
         config.stash[JUDGING] = judging
-        if not _selects(config) and not is_worker(config):
+        # With an option that leaves items out, only pytest's collection shows which ones are run.
+        selects = selecting_options(config) or config.getoption("stepwise", None)
+        if not selects and not is_worker(config):
             judging.begin()
         for backend in judging.backends:
             versions[backend.name] = backend.version
-            config.stash[BACKENDS].append(backend)
     summary = FindingsSummary(failures, versions, ledgers)
     if not is_worker(config):
         config.stash[SUMMARY] = summary
@@ -269,24 +267,14 @@ def _prepare(config: pytest.Config, versions: dict[str, str]) -> None:
     config.pluginmanager.register(update, "castigate-ledger-update")
 
 
-def _selects(config: pytest.Config) -> bool:
-    """Whether an option leaves items out, so that it is not known before which are run."""
-    options = [config.getoption(name, None) for name in SELECTING]
-    return any(options) or any("::" in str(each) for each in config.args)
-
-
 def _stopwatch(config: pytest.Config, jobs: int) -> Stopwatch | None:
     slowest = config.getoption("--durations-castigate")
     if slowest is None:
         return None
-    stopwatch = Stopwatch()
+    stopwatch = Stopwatch(Spent)
     durations = Durations(stopwatch, slowest, jobs)
     config.pluginmanager.register(durations, "castigate-durations")
     return stopwatch
-
-
-def _failures_folder(config: pytest.Config) -> Path:
-    return failures_folder(config) or config.stash[OWN_FOLDER]
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -295,8 +283,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     gc.freeze()
     if JUDGING in config.stash:
         config.stash[JUDGING].close()
-    if REMOVE_OWN_FOLDER in config.stash:
-        config.stash[REMOVE_OWN_FOLDER]()
+    if OWN_FOLDER in config.stash:
+        config.stash[OWN_FOLDER].cleanup()
 
 
 def _timeout(config: pytest.Config) -> float:
@@ -321,10 +309,6 @@ def _settings(config: pytest.Config) -> Settings:
     )
 
 
-def _count_pytest_processes() -> int:
-    return int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-
-
 def pytest_report_header(config: pytest.Config) -> list[str]:
     """Return lines with backends, digests of documents, tier, seed, max-examples and level."""
     return [
@@ -347,10 +331,9 @@ def _digests(config: pytest.Config) -> str:
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> Suite | None:
     """Return the suite for the file of its items; None for another file, or without backends."""
-    config = parent.config
-    backends = config.stash[BACKENDS]
-    if file_path != SUITE or not backends:
+    if file_path != SUITE or JUDGING not in parent.config.stash:
         return None
+    backends = parent.config.stash[JUDGING].backends
     suite: Suite = Suite.from_parent(parent, path=file_path, backends=backends)
     return suite
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.pytest_plugin.durations import Durations, PairKey, Spent, Stopwatch
+from conformance.pytest_plugin.durations import Durations, Spent, Stopwatch
 from tests.conformance.data import noting
 from tests.conformance.test_pooled_judging import FEW, MANY
 from tests.conformance.test_suite import FAILED, USAGE, suite
@@ -52,9 +52,9 @@ def test_bad_usage(arguments: list[str], message: str) -> None:
 
 
 def test_what_workers_measure_is_added() -> None:
-    stopwatch, key = Stopwatch(), PairKey("one", "float32/int8")
+    stopwatch = Stopwatch(Spent)
     for _ in range(2):
-        stopwatch.spent[key] += Spent(2.0, 0.5)
+        stopwatch["one", "float32/int8"] += Spent(2.0, 0.5)
     lines = list(Durations(stopwatch, 1, 3)._lines())
     assert lines[1:] == [
         "one: judged for 4.0 s in 3 processes, 1.0 s of them waiting for answers",
