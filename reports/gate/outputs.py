@@ -71,10 +71,11 @@ def gate_junit(report: Report, policy: Policy, verdict: PolicyVerdict) -> str:
 def gate_summary(report: Report, policy: Policy, verdict: PolicyVerdict) -> str:
     """Return Markdown: the gate's result with its reasons, then the summary of its run."""
     findings = [each for found in report.findings.values() for each in found]
+    passing = (each for each in verdict.divergences if each.status in ("accepted", "known"))
     return "\n".join(
         [
             *_result(policy, verdict, findings),
-            *_accepted(verdict),
+            *_counted_section("Accepted", map(_why_it_passes, passing)),
             *_counted_section("Not judged", verdict.unjudged.values()),
             summary_md(report),
         ]
@@ -154,12 +155,6 @@ def _result(policy: Policy, verdict: PolicyVerdict, findings: Sequence[Finding])
         yield from (f"  {escape_markdown(line)}" for line in rest)
     if verdict.failures:
         yield ""
-
-
-def _accepted(verdict: PolicyVerdict) -> Iterator[str]:
-    """Return a Markdown section that counts accepted and known failures by reason, if any exist."""
-    passing = (each for each in verdict.divergences if each.status in ("accepted", "known"))
-    return _counted_section("Accepted", map(_why_it_passes, passing))
 
 
 def _counted_section(title: str, of_cases: Iterable[str]) -> Iterator[str]:

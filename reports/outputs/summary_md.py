@@ -16,24 +16,20 @@ from specs.plain_text import escape_markdown
 
 def summary_md(report: Report) -> str:
     """Return the changes, findings and verdicts of a report as Markdown."""
+    cases = sum(map(len, report.cases.values()))
+    backends = escape_markdown(report.record.backend_words)
     return "\n".join(
         [
-            *_head(report),
+            "# Castigate",
+            "",
+            f"{cases:,} cases, {_tiers(report)}, {backends}.",
+            "",
             *_changes(report),
             *_findings(report),
             *_verdicts(report),
             "",
         ]
     )
-
-
-def _head(report: Report) -> Iterator[str]:
-    record = report.record
-    cases = sum(map(len, report.cases.values()))
-    yield "# Castigate"
-    yield ""
-    yield f"{cases:,} cases, {_tiers(report)}, {escape_markdown(record.backend_words)}."
-    yield ""
 
 
 def _tiers(report: Report) -> str:
