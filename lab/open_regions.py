@@ -20,11 +20,12 @@ import numpy as np
 import typer
 
 from conformance.families.cast.quick_inputs import quick_inputs
+from lab import tally_numba
+from lab.tallies import merged, narrow, tally_answers
 from oracles.protocol import Bits, Unsupported
 from oracles.registry import load_backend
-from reports.behaviors import tally_numba
-from reports.behaviors.explanation import explain, narrow, sentence
-from reports.behaviors.tally import BehaviorSearch, Tally, behavior_search, tally_answers
+from reports.behaviors.explanation import explain, sentence
+from reports.behaviors.tally import BehaviorSearch, Tally, behavior_search
 from reports.grading.chunk_table import ANYTHING, table
 from specs import VERSION
 from specs.branches import Ruling
@@ -90,7 +91,9 @@ def region_of(name: str, target: str) -> Region:
         found = whole(backend.oracle, case)
     except Unsupported as reason:
         return Region(name, backend.version, (f"float32→{target} is not offered: {reason}",))
-    return Region(name, backend.version, tuple(sentence(found, line) for line in explain(found)))
+    pair = f"{case.source}→{case.target}"
+    sentences = tuple(f"{pair}, {sentence(found, line)}" for line in explain(found))
+    return Region(name, backend.version, sentences)
 
 
 def whole(oracle: Any, case: Case) -> Tally:
@@ -109,13 +112,13 @@ def whole(oracle: Any, case: Case) -> Tally:
 
 
 def _all(oracle: Any, case: Case, asked: BehaviorSearch) -> Tally:
-    found = Tally(asked)
+    found = Tally(asked, {}, {})
     for first, end in _open_ranges(ruling(case)):
         for start in range(first, end, CHUNK):
             inputs = np.arange(start, min(start + CHUNK, end), dtype=np.uint64)
             inputs = inputs.astype(asked.source.storage)
             answers = _answers(oracle, case, inputs)
-            found = found.merged(tally_numba.tally_answers(asked, inputs, answers))
+            found = merged(found, tally_numba.tally_answers(asked, inputs, answers))
     return found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 
 from reports.behaviors.regions import PHRASES, phrases_for
@@ -35,29 +35,11 @@ class Explanation:
 
 def explain(tally: Tally) -> list[Explanation]:
     """Return an explanation per behavior needed, most inputs first, then the unexplained inputs."""
-    found = [_explanation(tally, *group) for group in _groups(tally)]
+    found = [_explanation(tally, *group) for group in groups(tally)]
     return sorted(found, key=lambda each: (each.behavior is None, -each.inputs, each.regions))
 
 
-def narrow(tally: Tally) -> BehaviorSearch:
-    """Return the tally's search with only the behaviors that explain, or are nearest to, a group.
-
-    More inputs can refute a behavior, but never make a refuted one right. If they refute all that
-    are left for a group, one that explains a part of it may be missing: search among all again.
-    """
-    groups = list(_groups(tally))
-    kept = {nearest for _, _, nearest in groups}
-    kept |= {
-        candidate.name
-        for candidate in tally.search.candidates
-        for atoms, name, _ in groups
-        if name and all((atom, candidate.name) not in tally.misses for atom in atoms)
-    }
-    candidates = tuple(each for each in tally.search.candidates if each.name in kept)
-    return replace(tally.search, candidates=candidates)
-
-
-def _groups(tally: Tally) -> Iterator[tuple[list[Atom], str | None, str | None]]:
+def groups(tally: Tally) -> Iterator[tuple[list[Atom], str | None, str | None]]:
     """Yield groups of atoms that share an explanation: the atoms, their behavior, and the nearest.
 
     The behavior is None if none explains all answers; only then can there be a nearest, which is
@@ -151,13 +133,7 @@ def _sum(parts: Iterable[CountedInputs], tally: Tally) -> CountedInputs:
 
 
 def sentence(tally: Tally, explanation: Explanation) -> str:
-    """Describe an explanation in one line, which begins with the pair of dtypes."""
-    search = tally.search
-    return f"{search.source.name}→{search.target.name}, {sentence_without_pair(tally, explanation)}"
-
-
-def sentence_without_pair(tally: Tally, explanation: Explanation) -> str:
-    """Describe an explanation in one line, for readers who know the pair of dtypes."""
+    """Describe an explanation in one line, which does not name the pair of dtypes."""
     search, where, texts = tally.search, listed(explanation.regions), behaviors()
     if explanation.behavior is not None:
         says = texts[explanation.behavior].says

@@ -1,12 +1,9 @@
-"""Counts open answers: per atom all inputs, and per atom and behavior those it does not explain.
-
-Tallies of parts of the inputs merge, in any order, to the tally of all of them.
-"""
+"""Counts open answers: per atom all inputs, and per atom and behavior those it does not explain."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -66,37 +63,13 @@ class Tally:
     """
 
     search: BehaviorSearch
-    inputs: Mapping[Atom, CountedInputs] = field(default_factory=dict)
-    misses: Mapping[tuple[Atom, str], CountedInputs] = field(default_factory=dict)
-
-    def merged(self, other: Tally) -> Tally:
-        """Return the tally of the inputs of both tallies, which are of the same search."""
-        source = self.search.source
-        return Tally(
-            self.search,
-            _merge_counts(self.inputs, other.inputs, source),
-            _merge_counts(self.misses, other.misses, source),
-        )
-
-
-def _merge_counts(
-    one: Mapping[Any, CountedInputs], other: Mapping[Any, CountedInputs], source: Format
-) -> dict[Any, CountedInputs]:
-    result = dict(one)
-    for key, counted in other.items():
-        result[key] = result[key].merged(counted, source) if key in result else counted
-    return result
+    inputs: Mapping[Atom, CountedInputs]
+    misses: Mapping[tuple[Atom, str], CountedInputs]
 
 
 def behavior_search(source: Format, target: Format, rounding: Rounding) -> BehaviorSearch:
     """Return the search among all behaviors that apply to a pair."""
     return BehaviorSearch(source, target, rounding, behaviors_between(source, target))
-
-
-def tally_answers(search: BehaviorSearch, inputs: NDArray[Any], answers: NDArray[Any]) -> Tally:
-    """Return the tally of open inputs, in any order, and one backend's answers to them."""
-    [tally] = tally_each(search, inputs, [answers])
-    return tally
 
 
 def tally_each(

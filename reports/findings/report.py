@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracles.reference import expect_by_kernels
-from reports.behaviors.explanation import explain, sentence_without_pair
+from reports.behaviors.explanation import explain, sentence
 from reports.behaviors.regions import has_behaviors
 from reports.behaviors.tally import BehaviorSearch, behavior_search, tally_each
 from reports.changes.change import KINDS, ChangeKind, Changes
@@ -467,7 +467,7 @@ def _explain_group(recorded: RunAnswers, group: _CellGroup) -> Iterator[TextLine
     answers = [recorded.array(digest).values[ever] for _, digest in group.cells]
     counted = [is_open[meaning][ever] for meaning, _ in group.cells]
     for found in tally_each(group.search, inputs[ever], answers, counted):
-        yield tuple(sentence_without_pair(found, line) for line in explain(found))
+        yield tuple(sentence(found, line) for line in explain(found))
 
 
 def _open_inputs(rules: Ruling, inputs: NDArray[Any]) -> NDArray[np.bool_]:

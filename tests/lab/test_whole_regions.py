@@ -9,8 +9,8 @@ import pytest
 
 from lab import open_regions
 from lab.open_regions import whole
+from lab.tallies import tally_answers
 from reports.behaviors.explanation import explain, sentence
-from reports.behaviors.tally import tally_answers
 from specs.cases import Case
 from specs.selection import case_named
 
@@ -47,9 +47,7 @@ def sentences(odd: int | None) -> list[str]:
 
 
 def test_every_open_input_is_counted() -> None:
-    assert sentences(None) == [
-        f"float32→uint8, every open input: gives zero: 100 % of {OPEN:,} inputs"
-    ]
+    assert sentences(None) == [f"every open input: gives zero: 100 % of {OPEN:,} inputs"]
 
 
 def test_an_exception_that_the_telling_inputs_do_not_show_is_told() -> None:

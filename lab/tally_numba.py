@@ -1,4 +1,4 @@
-"""``tally_answers`` compiled by numba: one loop over inputs and answers for all behaviors."""
+"""``tallies.tally_answers`` compiled by numba: one loop over all inputs for all behaviors."""
 
 from __future__ import annotations
 
