@@ -17,25 +17,28 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
+from oracles.protocol import Bits
 from oracles.registry import BUILTINS, framework_of
 from reports.behaviors.known_answers import (
     FILE,
     KnownAnswers,
     KnownFramework,
     KnownPair,
-    describe_pair,
     known_answers,
     marks_of,
 )
-from reports.behaviors.regions import evaluate
+from reports.behaviors.regions import behaviors_between, evaluate
 from reports.grading.allowed_answers import is_nan
 from reports.run_store.open_run import RunAnswers, open_run
-from specs.behaviors import behaviors
+from specs.behaviors import Behavior, behaviors
 from specs.cases import JOINT
 from specs.errors import CastigateError
 from specs.formats import Format, format_named
 from specs.operations import is_cast
 from specs.selection import case_named
+
+MOST_LISTED = 64
+"""The most inputs of a class whose answers are listed one by one."""
 
 
 def main(
@@ -108,6 +111,45 @@ def _checked(source: Format, target: Format, given: NDArray[Any], got: NDArray[A
         if wrong.any():
             raise CastigateError(f"{source.name}/{target.name}: `{name}` is wrong")
     return pair
+
+
+def describe_pair(source: Format, target: Format, inputs: Bits, answers: Bits) -> KnownPair:
+    """Describe the answers to inputs by the fewest behaviors; of equals the simplest comes first.
+
+    A class of inputs that no behavior reproduces has its answers listed, if they are few.
+    """
+    marks = marks_of(source, target, inputs)
+    every = set(np.unique(marks).tolist())
+    explained = {
+        each.name: every - set(np.unique(marks[~_agrees(each, source, target, inputs, answers)]))
+        for each in behaviors_between(source, target)
+    }
+    left, does = set(every), {}
+    while name := max(explained, key=lambda each: len(explained[each] & left), default=""):
+        if not explained[name] & left:
+            break
+        does[name] = tuple(sorted(map(int, explained[name] & left)))
+        left -= explained[name]
+    listed: dict[str, str] = {}
+    for mark in sorted(left):
+        here = np.flatnonzero(marks == mark)
+        if here.size <= MOST_LISTED:
+            listed |= {
+                source.hexadecimal(int(inputs[at])): target.hexadecimal(int(answers[at]))
+                for at in here
+            }
+    is_whole = source.bits <= 32 and inputs.size == 1 << source.bits
+    return KnownPair(does=does, listed=listed, inputs=inputs.size, is_whole=is_whole)
+
+
+def _agrees(
+    behavior: Behavior, source: Format, target: Format, inputs: Bits, answers: Bits
+) -> NDArray[np.bool_]:
+    codes, is_defined = evaluate(behavior, source, target, inputs)
+    same = codes == answers
+    if target.kind == "float":
+        same |= is_nan(target, codes) & is_nan(target, answers)
+    return np.asarray(same & is_defined)
 
 
 def _say(backend: str, pairs: dict[str, KnownPair]) -> None:

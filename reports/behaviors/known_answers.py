@@ -21,22 +21,13 @@ from pydantic import Field
 from oracles.protocol import Bits
 from oracles.reference.machine_words import select_arrays
 from oracles.registry import installed, installed_version
-from reports.behaviors.regions import (
-    behaviors_between,
-    evaluate,
-    mark_of,
-    real_format,
-    real_patterns,
-)
-from reports.grading.allowed_answers import is_nan
-from specs.behaviors import Behavior, behaviors
+from reports.behaviors.regions import evaluate, mark_of, real_format, real_patterns
+from specs.behaviors import behaviors
 from specs.formats import Format
 from specs.model.strict_model import StrictModel
 from specs.model.vocabulary import Rounding
 
 FILE = Path(__file__).with_name("known_answers.json")
-MOST_LISTED = 64
-"""The most inputs of a class whose answers are listed one by one."""
 InputMark = Annotated[int, Field(ge=0, le=255)]
 
 
@@ -55,16 +46,8 @@ class KnownPair(StrictModel):
 
     def answer(self, source: Format, target: Format, code: int) -> int | None:
         """Return the answer to an input; None if the table has none."""
-        given = np.array([code], source.storage)
-        shown = self.listed.get(source.hexadecimal(code))
-        if shown is not None:
-            return int(shown, 16)
-        mark = int(marks_of(source, target, given)[0])
-        for name, marks in self.does.items():
-            if mark in marks:
-                codes, is_defined = evaluate(behaviors()[name], source, target, given)
-                return int(codes[0]) if is_defined[0] else None
-        return None
+        codes, is_known = self.answers(source, target, np.array([code], source.storage))
+        return int(codes[0]) if is_known[0] else None
 
     def answers(
         self, source: Format, target: Format, inputs: Bits
@@ -140,42 +123,3 @@ def marks_of(source: Format, target: Format, inputs: Bits) -> NDArray[np.uint8]:
     patterns = real_patterns(source, inputs)
     marks = mark_of(real_format(source), target, rounding, patterns, select_arrays)
     return np.asarray(marks).astype(np.uint8)
-
-
-def describe_pair(source: Format, target: Format, inputs: Bits, answers: Bits) -> KnownPair:
-    """Describe the answers to inputs by the fewest behaviors; of equals the simplest comes first.
-
-    A class of inputs that no behavior reproduces has its answers listed, if they are few.
-    """
-    marks = marks_of(source, target, inputs)
-    every = set(np.unique(marks).tolist())
-    explained = {
-        each.name: every - set(np.unique(marks[~_agrees(each, source, target, inputs, answers)]))
-        for each in behaviors_between(source, target)
-    }
-    left, does = set(every), {}
-    while name := max(explained, key=lambda each: len(explained[each] & left), default=""):
-        if not explained[name] & left:
-            break
-        does[name] = tuple(sorted(map(int, explained[name] & left)))
-        left -= explained[name]
-    listed: dict[str, str] = {}
-    for mark in sorted(left):
-        here = np.flatnonzero(marks == mark)
-        if here.size <= MOST_LISTED:
-            listed |= {
-                source.hexadecimal(int(inputs[at])): target.hexadecimal(int(answers[at]))
-                for at in here
-            }
-    is_whole = source.bits <= 32 and inputs.size == 1 << source.bits
-    return KnownPair(does=does, listed=listed, inputs=inputs.size, is_whole=is_whole)
-
-
-def _agrees(
-    behavior: Behavior, source: Format, target: Format, inputs: Bits, answers: Bits
-) -> NDArray[np.bool_]:
-    codes, is_defined = evaluate(behavior, source, target, inputs)
-    same = codes == answers
-    if target.kind == "float":
-        same |= is_nan(target, codes) & is_nan(target, answers)
-    return np.asarray(same & is_defined)
