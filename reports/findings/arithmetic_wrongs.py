@@ -11,11 +11,10 @@ from dataclasses import replace
 from functools import cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from oracles.protocol import Mask
 from reports.behaviors.regions import evaluate
-from reports.findings import bit_arithmetic
-from reports.findings.bit_arithmetic import is_negative, moved_bits
 from reports.findings.rule_wrongs import BETWEEN, converted
 from reports.findings.wrong import (
     REFERENCE,
@@ -26,8 +25,11 @@ from reports.findings.wrong import (
     Wrong,
     computing,
     everywhere,
+    flushed,
     following,
     if_answered,
+    is_negative,
+    magnitudes_of,
     right,
     without_example,
 )
@@ -36,6 +38,11 @@ from specs.formats import Format, format_named
 from specs.pair_conditions import is_exact
 
 SINGLE = format_named("float32")
+SINGLE_FRACTION = SINGLE.entry.mantissa
+HALF = 1 << (SINGLE_FRACTION - 1)
+"""Half a unit of a float32's exponent bits, which its fraction bits follow."""
+LARGEST_EXPONENT = 254
+"""The exponent bits of the largest finite float32."""
 FRACTIONS = ("float", "text")
 """The kinds of sources that have negative numbers which round to zero."""
 
@@ -43,7 +50,7 @@ FRACTIONS = ("float", "text")
 def exponent_bits(how: str, says: str) -> Wrong:
     """Return the row for backends that round to float8e8m0 by the exponent bits of a float32.
 
-    ``how`` is a mode of ``rounded_exponents``; if it is empty, the case's ``round_mode`` is used.
+    ``how`` is a mode of ``_rounded_exponents``; if it is empty, the case's ``round_mode`` is used.
     ``says`` is the sentence of the row.
     """
 
@@ -52,7 +59,7 @@ def exponent_bits(how: str, says: str) -> Wrong:
         if patterns is None:
             return None
         word, saturates = how or mode.get("round_mode", ""), mode.get("saturate") == "1"
-        return bit_arithmetic.rounded_exponents(patterns, word, saturates)
+        return _rounded_exponents(patterns, word, saturates)
 
     def answers(given: GivenAnswers) -> RowAnswers | None:
         found, source = exponents(given), given.source
@@ -76,6 +83,29 @@ def exponent_bits(how: str, says: str) -> Wrong:
         matches,
         alike="exponent-bits",
     )
+
+
+def _rounded_exponents(patterns: Patterns, mode: str, saturates: bool) -> Patterns:
+    """Return the exponent bits of float32 patterns, plus one where the fraction bits round up.
+
+    ``mode`` is `half-even`, `nearest`, `up`, `down`, or anything else for ties up. In the mode
+    `nearest`, a tie rounds up unless the exponent bits are zero. With ``saturates``, the largest
+    finite exponent does not round up. Negative patterns keep their sign bit, so their results do
+    not fit in 8 bits.
+    """
+    exponents = patterns >> np.uint32(SINGLE_FRACTION)
+    fractions = patterns & np.uint32((1 << SINGLE_FRACTION) - 1)
+    if mode == "half-even":
+        rounds_up = fractions + (exponents & np.uint32(1)) > np.uint32(HALF)
+    elif mode == "nearest":
+        rounds_up = fractions + (exponents > 0) > np.uint32(HALF)
+    else:
+        least = {"up": 1, "down": 1 << SINGLE_FRACTION}.get(mode, HALF)
+        rounds_up = fractions >= np.uint32(least)
+    if saturates:
+        rounds_up &= exponents != LARGEST_EXPONENT
+    found: Patterns = (exponents + rounds_up).astype(np.uint16)
+    return found
 
 
 EXPONENT_BITS = tuple(
@@ -112,8 +142,59 @@ def _as_float32(given: GivenAnswers) -> Patterns | None:
     source, patterns = given.source, converted(given.case, "float32", given.inputs)
     if patterns is not None and source.name != "float32" and source.entry.nan == "ieee":
         patterns = patterns.copy()
-        patterns[given.nans] = bit_arithmetic.nan_as_float32(source, given.inputs[given.nans])
+        patterns[given.nans] = nan_as_float32(source, given.inputs[given.nans])
     return patterns
+
+
+def nan_as_float32(source: Format, nans: Patterns) -> NDArray[np.uint32]:
+    """Convert NaNs of a format like IEEE's to float32; those of a wider format become quiet.
+
+    Sign and payload stay, the payload as far as it fits.
+    """
+    bits, shift = nans.astype(np.uint64), source.entry.mantissa - SINGLE_FRACTION
+    payload = bits & np.uint64((1 << source.entry.mantissa) - 1)
+    if shift > 0:
+        payload = payload >> np.uint64(shift) | np.uint64(HALF)
+    else:
+        payload = payload << np.uint64(-shift)
+    sign = np.where(bits & np.uint64(source.sign_bit), np.uint64(1 << 31), np.uint64(0))
+    return (sign | np.uint64(SINGLE.infinity_code) | payload).astype(np.uint32)
+
+
+def moved_bits(source: Format, target: Format, patterns: Patterns) -> Patterns:
+    """Move sign, exponent and fraction to another format, as if every number were normal.
+
+    The fraction is rounded to nearest, ties to even. An exponent below zero makes the answer zero;
+    one that is too large spills into the sign.
+    """
+    bits, fraction = patterns.astype(np.uint64), target.entry.mantissa
+    narrows = source.entry.mantissa - fraction
+    if narrows > 0:
+        # The carry of a NaN may reach the sign.
+        bits = _rounded_bits(bits, narrows) << np.uint64(narrows) & np.uint64(source.mask)
+    magnitude = bits & np.uint64(source.mask ^ source.sign_bit)
+    shift = np.uint64(abs(narrows))
+    magnitude = magnitude >> shift if narrows > 0 else magnitude << shift
+    exponents = (magnitude >> np.uint64(fraction)).astype(np.int64) + _bias(target) - _bias(source)
+    kept = magnitude & np.uint64((1 << fraction) - 1)
+    codes = ((exponents << fraction).astype(np.uint64) | kept) & np.uint64(target.mask)
+    codes |= np.where(bits & np.uint64(source.sign_bit), np.uint64(target.sign_bit), 0)
+    return np.where(exponents < 0, 0, codes).astype(target.storage)
+
+
+def _bias(dtype: Format) -> int:
+    return dtype.entry.bias - (dtype.entry.nan == "negative-zero")
+
+
+def _rounded_bits(bits: NDArray[np.uint64], dropped: int) -> NDArray[np.uint64]:
+    """Round patterns by ``dropped`` low bits, which the results lack, to nearest, ties to even."""
+    is_odd = bits >> np.uint64(dropped) & np.uint64(1)
+    return bits + np.uint64((1 << (dropped - 1)) - 1) + is_odd >> np.uint64(dropped)
+
+
+def nearest(source: Format, target: Format, patterns: Patterns) -> Patterns:
+    """Round to nearest, ties to even; too large values become infinity, or NaN without infinity."""
+    return evaluate(behaviors()["nearest"], source, target, patterns)[0]
 
 
 FROM_FLOAT32 = following(
@@ -165,24 +246,42 @@ def _may_flush(asked: CaseFormats) -> bool:
 def _subnormals_flushed(given: GivenAnswers) -> RowAnswers:
     source, target, inputs = given.source, given.target, given.inputs
     if source.kind == "text":
-        return RowAnswers(*bit_arithmetic.flushed(target, REFERENCE.cast(given.case, inputs)))
-    affected = bit_arithmetic.subnormals(source, target, inputs)
+        return flushed(target, REFERENCE.cast(given.case, inputs))
+    affected = _subnormals(source, target, inputs)
     zeros = inputs & np.dtype(source.storage).type(source.sign_bit)
     codes, answered = right(given.case, np.where(affected, zeros, inputs))
     return RowAnswers(codes, affected & answered)
+
+
+def _subnormals(source: Format, target: Format, patterns: Patterns) -> Mask:
+    """Mark zeros and numbers that are too small to be normal in the source or a float target."""
+    smallest = 1 << source.entry.mantissa
+    if target.kind == "float":
+        smallest = max(smallest, _clamped(target, source, 1 << target.entry.mantissa))
+    found: Mask = magnitudes_of(source, patterns) < smallest
+    return found
+
+
+def _clamped(source: Format, target: Format, code: int) -> int:
+    """Return the target's pattern for a source pattern, rounded to nearest, ties to even.
+
+    A number beyond the range becomes the largest or lowest value.
+    """
+    pattern = np.array([code], source.storage)
+    return int(evaluate(behaviors()["nearest-clamp"], source, target, pattern)[0][0])
 
 
 def _subnormals_read_as_normal(given: GivenAnswers) -> Patterns | None:
     """Return the inputs as float32, with an implicit one in front of subnormal mantissas."""
     source, inputs = given.source, given.inputs
     step = inputs.dtype.type(1 << source.entry.mantissa)
-    magnitudes = inputs & inputs.dtype.type(source.mask ^ source.sign_bit)
+    magnitudes = magnitudes_of(source, inputs)
     affected = (magnitudes != 0) & (magnitudes < step)
     # A field of 1 has the same exponent, but is normal. Halved, it is what a field of 0 would be.
     patterns = converted(given.case, SINGLE.name, np.where(affected, inputs | step, inputs))
     if patterns is None:
         return None
-    return np.where(affected, patterns - patterns.dtype.type(1 << 23), patterns)
+    return np.where(affected, patterns - patterns.dtype.type(1 << SINGLE_FRACTION), patterns)
 
 
 _subnormals_as_normal = following(
@@ -205,8 +304,16 @@ _subnormals_as_normal = following(
     lambda asked: asked.source.kind == "float" and asked.target.kind == "integer",
 )
 def _clamped_in_source(given: GivenAnswers) -> RowAnswers:
-    codes, affected = bit_arithmetic.clamped_in_source(given.source, given.target, given.inputs)
-    return RowAnswers(codes, affected & ~given.nans)
+    """Return the largest or lowest integer for the floats that reach it, rounded to a float."""
+    source, target = given.source, given.target
+    highest, lowest = (
+        _clamped(target, source, code) & ~source.sign_bit
+        for code in (target.max_code, target.lowest_code)
+    )
+    negative = is_negative(source, given.inputs)
+    codes = np.where(negative, target.lowest_code, target.max_code).astype(target.storage)
+    ends = np.where(negative, lowest, highest).astype(source.storage)
+    return RowAnswers(codes, (magnitudes_of(source, given.inputs) >= ends) & ~given.nans)
 
 
 def _may_clamp_first(asked: CaseFormats) -> bool:
@@ -221,12 +328,24 @@ def _may_clamp_first(asked: CaseFormats) -> bool:
     _may_clamp_first,
 )
 def _clamped_first(given: GivenAnswers) -> RowAnswers | None:
-    patterns = _as_float32(given)
+    """Round float32 to nearest, and clamp magnitudes from where the next pattern would be.
+
+    A NaN has a larger pattern than every number, and so is clamped too. Signs stay.
+    """
+    patterns, target = _as_float32(given), given.target
     if patterns is None:
         return None
-    return RowAnswers(*bit_arithmetic.clamped_first(given.target, patterns))
+    ends = np.array([target.max_code, target.max_code + 1], target.storage)
+    largest, step = moved_bits(target, SINGLE, ends)
+    magnitudes = magnitudes_of(SINGLE, patterns)
+    signs = (patterns >> np.uint32(31)).astype(target.storage) << (target.bits - 1)
+    rounded = nearest(SINGLE, target, patterns)
+    codes = np.where(magnitudes >= step, target.max_code | signs, rounded)
+    return RowAnswers(codes, magnitudes > largest)
 
 
+SHIFT_MODULUS = 64
+"""On x86-64, the count of a 64-bit shift is taken modulo this."""
 WRAPPED_FROM = -64
 """Only targets with a larger lowest exponent are tried: float32 must reach 2^64 below it."""
 
@@ -242,11 +361,18 @@ WRAPPED_FROM = -64
     ),
 )
 def _shift_wrapped(given: GivenAnswers) -> RowAnswers | None:
-    patterns = _as_float32(given)
+    """Raise by 64 the exponents of float32 numbers that a shift of 64 or more bits should scale.
+
+    Zeros and subnormals are treated as if they were normal. None is so small that the shift wraps
+    twice.
+    """
+    patterns, target = _as_float32(given), given.target
     if patterns is None:
         return None
-    scaled, affected = bit_arithmetic.with_wrapped_shifts(given.target, patterns)
-    return RowAnswers(bit_arithmetic.nearest(SINGLE, given.target, scaled), affected)
+    exponents = (patterns >> np.uint32(SINGLE_FRACTION) & np.uint32(0xFF)).astype(np.int64)
+    wraps = target.lowest_exponent - (exponents - SINGLE.entry.bias) >= SHIFT_MODULUS
+    raised = patterns + np.where(wraps, np.uint32(SHIFT_MODULUS << SINGLE_FRACTION), 0)
+    return RowAnswers(nearest(SINGLE, target, raised), wraps)
 
 
 @computing(
@@ -264,7 +390,9 @@ def _halved_first(given: GivenAnswers) -> RowAnswers:
     storage = given.inputs.dtype.type
     halves, answered = right(without_example(given.case), given.inputs >> storage(1))
     is_large = given.inputs > storage(given.source.mask >> 1)
-    return RowAnswers(bit_arithmetic.doubled(given.target, halves), is_large & answered)
+    doubled = halves + halves.dtype.type(1 << given.target.entry.mantissa)
+    codes = np.where(halves <= given.target.max_code, doubled, halves)
+    return RowAnswers(codes, is_large & answered)
 
 
 @computing(
@@ -274,8 +402,13 @@ def _halved_first(given: GivenAnswers) -> RowAnswers:
 )
 @if_answered
 def _subnormals_rounded_twice(given: GivenAnswers) -> RowAnswers:
-    source, target = given.source, given.target
-    first, affected = bit_arithmetic.rounded_as_normal(source, target, given.inputs)
+    source, inputs = given.source, given.inputs
+    is_normal = magnitudes_of(source, inputs) >= 1 << source.entry.mantissa
+    # The others stay as they are: rounded up, the largest is no pattern of a narrow source.
+    affected = _subnormals(source, given.target, inputs) & is_normal
+    dropped = given.lost_digits
+    rounded = _rounded_bits(inputs.astype(np.uint64), dropped) << np.uint64(dropped)
+    first = np.where(affected, rounded, inputs).astype(source.storage)
     codes, answered = right(without_example(given.case), first)
     return RowAnswers(codes, affected & answered)
 
@@ -290,8 +423,13 @@ def _subnormals_rounded_twice(given: GivenAnswers) -> RowAnswers:
     ),
 )
 def _nans_rounded(given: GivenAnswers) -> RowAnswers:
-    codes = bit_arithmetic.rounded_nans(given.source, given.target, given.inputs)
-    return RowAnswers(codes, given.nans)
+    """Round NaNs; a carry goes into the exponent and the sign, and then out of the pattern."""
+    source, target = given.source, given.target
+    payloads = given.inputs.astype(np.uint64) & np.uint64((1 << source.entry.mantissa) - 1)
+    signs = np.where(is_negative(source, given.inputs), np.uint64(target.sign_bit), np.uint64(0))
+    rounded = _rounded_bits(payloads, given.lost_digits)
+    codes = signs + np.uint64(target.infinity_code) + rounded & np.uint64(target.mask)
+    return RowAnswers(codes.astype(target.storage), given.nans)
 
 
 @computing(
@@ -340,7 +478,7 @@ def _computed_in(dtype: str) -> Wrong:
     @computing(f"through-{dtype}", f"computes in {dtype}")
     def row(given: GivenAnswers) -> RowAnswers:
         between = format_named(dtype)
-        floats = bit_arithmetic.nearest(given.source, between, given.inputs)
+        floats = nearest(given.source, between, given.inputs)
         return RowAnswers(*evaluate(behaviors()["saturate"], between, given.target, floats))
 
     return row

@@ -18,13 +18,11 @@ import numpy as np
 from oracles.protocol import Mask
 from oracles.reference.behavior_steps import constant
 from reports.behaviors.regions import applies_to, evaluate, has_behaviors
-from reports.findings import bit_arithmetic
 from reports.findings.arithmetic_wrongs import (
     ARITHMETIC_WRONGS,
     EXPONENT_BITS,
     integers_through_floats,
 )
-from reports.findings.bit_arithmetic import is_negative, negated
 from reports.findings.codec_wrongs import CODEC_WRONGS, no_limit
 from reports.findings.failing_inputs import expected_of, known_ruling
 from reports.findings.rule_wrongs import (
@@ -50,7 +48,10 @@ from reports.findings.wrong import (
     computing,
     everywhere,
     if_answered,
+    is_negative,
     is_same,
+    magnitudes_of,
+    negated,
     nowhere,
     reading,
     right,
@@ -155,8 +156,7 @@ def _by_behavior(
 
 def _at_end(target: Format, codes: Patterns) -> Mask:
     """Mark the patterns of a float that are infinities, NaNs, or the largest or lowest value."""
-    magnitudes = codes & np.dtype(target.storage).type(target.mask ^ target.sign_bit)
-    ends: Mask = (magnitudes >= target.max_code) | is_nan(target, codes)
+    ends: Mask = (magnitudes_of(target, codes) >= target.max_code) | is_nan(target, codes)
     return ends
 
 
@@ -392,12 +392,16 @@ def few_sticky_bits(kept: int) -> Wrong:
     Of the bits below the halfway bit, they look only at the lowest ``kept`` ones.
     """
     bits = "bit" if kept == 1 else f"{kept} bits"
+
+    def without_middle_bits(given: GivenAnswers) -> Patterns:
+        middle = (1 << (given.lost_digits - 1)) - (1 << kept)
+        cleared: Patterns = given.inputs & given.inputs.dtype.type(given.source.mask ^ middle)
+        return cleared
+
     return reading(
         f"sticky-{kept}-bits",
         f"tells numbers above a tie from the tie by the lowest {bits} of its inputs only",
-        lambda given: bit_arithmetic.without_middle_bits(
-            given.source, given.target, kept, given.inputs
-        ),
+        without_middle_bits,
         has_nans=False,
     )
 

@@ -22,10 +22,10 @@ from reports.findings.wrong import (
     Patterns,
     RowAnswers,
     Wrong,
+    magnitudes_of,
     reading,
     rounded,
 )
-from specs.formats import Format
 
 CODECS = "small-floats"
 """The yardstick by which codecs are judged."""
@@ -67,12 +67,12 @@ class _Coded(GivenAnswers):
     @property
     def magnitudes_in(self) -> Patterns:
         """The patterns of the inputs without their sign bits."""
-        return _magnitudes(self.source, self.inputs)
+        return magnitudes_of(self.source, self.inputs)
 
     @property
     def magnitudes_out(self) -> Patterns:
         """The patterns of the right answers without their sign bits."""
-        return _magnitudes(self.target, self.right)
+        return magnitudes_of(self.target, self.right)
 
     @property
     def are_numbers(self) -> Mask:
@@ -115,11 +115,6 @@ class _Coded(GivenAnswers):
         """
         field = (self.target.max_code >> self.target.entry.mantissa) - self.target.entry.bias
         return (field + further + self.source.entry.bias) << self.source.entry.mantissa
-
-
-def _magnitudes(dtype: Format, patterns: Patterns) -> Patterns:
-    found: Patterns = patterns & np.dtype(dtype.storage).type(dtype.mask ^ dtype.sign_bit)
-    return found
 
 
 def _is_of_floats(asked: CaseFormats) -> bool:
@@ -198,7 +193,7 @@ def _carry_lost(coded: _Coded) -> RowAnswers:
     nearest, cut = coded.cast(scaled), coded.truncated(scaled)
     fraction = coded.written(coded.target_step - 1)
     carries = (nearest == cut + coded.written(1)) & (nearest & fraction == 0)
-    is_normal = _magnitudes(coded.target, cut) >= step
+    is_normal = magnitudes_of(coded.target, cut) >= step
     lost = (cut & ~fraction) + np.where(is_high, step, 0).astype(step.dtype)
     is_within = coded.magnitudes_in < coded.start_of_highest(1)
     return RowAnswers(lost, carries & is_normal & is_within & coded.are_numbers)

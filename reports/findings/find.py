@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from oracles.protocol import Mask
 from oracles.reference import expect_by_exact
 from reports.case_patterns import INVARIANCES
-from reports.findings.bit_arithmetic import is_negative, negated
 from reports.findings.causes import REJECTED, Cause, Failure, failures_of, find_causes
 from reports.findings.cells import (
     Cell,
@@ -27,7 +26,7 @@ from reports.findings.finding import KINDS, UNEXPLAINED, ExplainedCase, Finding
 from reports.findings.intervals import region_words, segments
 from reports.findings.mechanism_search import MechanismSearch
 from reports.findings.root_causes import Undecided, explain_wrong_answers, sampled_kinds
-from reports.findings.wrong import Wrong
+from reports.findings.wrong import Wrong, is_negative, negated
 from reports.findings.wrong import allowed as allowed_by_case
 from reports.grading.allowed_answers import describe_allowed, is_nan
 from reports.grading.divergences import datum_of, index_of_simplest

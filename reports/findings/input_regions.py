@@ -17,12 +17,13 @@ from numpy.typing import NDArray
 from oracles.reference.machine_words import select_arrays
 from reports.behaviors.regions import (
     atoms_by_mark,
+    evaluate,
     mark_of,
     phrases_for,
     real_format,
     real_patterns,
 )
-from reports.findings.bit_arithmetic import nearest
+from specs.behaviors import behaviors
 from specs.formats import Format, format_named
 from specs.model.vocabulary import Atom
 
@@ -160,7 +161,7 @@ def _are_large(source: Format, patterns: NDArray[np.uint64]) -> NDArray[np.bool_
     Floats with no more exponent bits than float32 are never marked.
     """
     if source.kind == "float" and source.entry.exponent > format_named("float32").entry.exponent:
-        single = nearest(source, format_named("float32"), patterns)
+        single, _ = evaluate(behaviors()["nearest"], source, format_named("float32"), patterns)
         large: NDArray[np.bool_] = single << np.uint32(1) == INFINITE
     elif source.kind == "integer" and not source.is_signed:
         large = patterns > np.uint64(source.mask >> 1)

@@ -19,7 +19,13 @@ from numpy.typing import NDArray
 from oracles.protocol import Mask
 from oracles.reference.expectations import has_branch
 from oracles.reference.reference_oracle import Casts, with_nans
-from reports.behaviors.regions import applies_to, evaluate, has_behaviors
+from reports.behaviors.regions import (
+    applies_to,
+    evaluate,
+    has_behaviors,
+    real_format,
+    real_patterns,
+)
 from reports.findings.failing_inputs import AskedInputs, answered_ruling, expected_of
 from reports.grading.allowed_answers import (
     ALLOWED,
@@ -297,6 +303,39 @@ def rounded(case: Case, rounding: Rounding, inputs: Patterns) -> Patterns:
     other = rounded_otherwise(ruling(case), rounding)
     found = expected_of(other, inputs)
     return with_nans(other, replace(found, codes=found.codes.copy()))
+
+
+def magnitudes_of(dtype: Format, patterns: Patterns) -> Patterns:
+    """Return patterns without their sign bits."""
+    found: Patterns = patterns & np.dtype(dtype.storage).type(dtype.mask ^ dtype.sign_bit)
+    return found
+
+
+def is_negative(source: Format, inputs: NDArray[Any]) -> Mask:
+    """Mark the inputs that have a minus sign; of complex numbers, the real part decides."""
+    if source.kind == "text":
+        return np.array([text.startswith("-") for text in inputs.tolist()], bool)
+    signs = real_patterns(source, inputs) & np.uint64(real_format(source).sign_bit)
+    found: Mask = signs != 0
+    return found
+
+
+def negated(target: Format, codes: Patterns) -> Patterns:
+    """Negate numbers; the lowest integer and a zero without a sign stay as they are."""
+    storage = np.dtype(target.storage).type
+    if target.kind == "float":
+        sign = storage(target.sign_bit)
+        has_sign = (target.entry.zero == "signed") | ((codes & ~sign) != 0)
+        return np.where(has_sign, codes ^ sign, codes)
+    negative: Patterns = (~codes + storage(1)) & storage(target.mask)
+    return negative
+
+
+def flushed(target: Format, codes: Patterns) -> RowAnswers:
+    """Flush subnormal patterns to zeros of the same sign, and mark those affected."""
+    magnitudes = magnitudes_of(target, codes)
+    affected = (magnitudes != 0) & (magnitudes < 1 << target.entry.mantissa)
+    return RowAnswers(np.where(affected, codes ^ magnitudes, codes), affected)
 
 
 def is_same(target: Format, codes: Patterns, answers: Patterns) -> Mask:

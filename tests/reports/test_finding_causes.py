@@ -17,7 +17,7 @@ from conformance.families.bitcast.wrongs import says as says_of_bitcasts
 from conformance.families.chains.wrongs import followed_paths
 from oracles.registry import Backend
 from reports.findings import root_causes
-from reports.findings.bit_arithmetic import moved_bits, nan_as_float32
+from reports.findings.arithmetic_wrongs import moved_bits, nan_as_float32
 from reports.findings.cast_wrongs import form, wrongs_of
 from reports.findings.cells import StoredSamples, WrongAnswers
 from reports.findings.failing_inputs import AskedInputs, answered_ruling

@@ -17,8 +17,7 @@ from conformance.families.bitcast.bits import by_integer
 from conformance.families.bitcast.ruling import BitcastRuling
 from conformance.families.bitcast.tensors import MOST_RANKS
 from reports.behaviors.regions import behaviors_between, evaluate
-from reports.findings.bit_arithmetic import flushed
-from reports.findings.wrong import is_same
+from reports.findings.wrong import flushed, is_same
 from reports.grading.allowed_answers import is_nan
 from reports.problems import NotRefused, Problem, WrongElement, WrongShape
 from specs.behaviors import Behavior, ConstantAnswer
@@ -163,7 +162,7 @@ def _with_one_nan(form: Format, patterns: Patterns) -> Patterns:
 
 
 def _flushed(form: Format, patterns: Patterns) -> Patterns:
-    return flushed(form, patterns)[0] if form.entry.zero == "signed" else patterns
+    return flushed(form, patterns).codes if form.entry.zero == "signed" else patterns
 
 
 def _without_minus_zero(form: Format, patterns: Patterns) -> Patterns:
