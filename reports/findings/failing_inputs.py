@@ -16,7 +16,7 @@ from oracles.protocol import Mask
 from oracles.reference import expect_by_exact
 from oracles.reference.expect_by_kernels import KernelExpectations
 from oracles.reference.expectations import Expected
-from reports.findings.input_regions import Classes, classify
+from reports.behaviors.regions import Classes, classify
 from reports.grading.failure_runs import Runs
 from specs.branches import Ruling
 from specs.cases import Case
@@ -196,7 +196,7 @@ class AskedInputs:
 
     @cached_property
     def classes(self) -> Classes:
-        """The class of each input, as ``input_regions`` defines it."""
+        """The class of each input, as ``regions.classify`` defines it."""
         return classify(self.rules.source, self.rules.target, self.inputs)
 
     @cached_property

@@ -21,10 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracles.protocol import Mask
+from reports.behaviors.regions import classify, region_phrase
 from reports.findings.cast_wrongs import wrongs_of, wrongs_tried_last
 from reports.findings.cells import StoredArrays, WrongAnswers, is_exhaustive
 from reports.findings.failing_inputs import AskedInputs, Samples, answered_ruling, known_ruling
-from reports.findings.input_regions import classify, region_phrase
 from reports.findings.intervals import count_regions
 from reports.findings.wrong import GivenAnswers, Wrong, predicted_failures
 from specs.branches import Ruling

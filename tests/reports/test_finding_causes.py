@@ -16,12 +16,12 @@ from conformance.families.bitcast.wrongs import followed_mechanisms, followed_ru
 from conformance.families.bitcast.wrongs import says as says_of_bitcasts
 from conformance.families.chains.wrongs import followed_paths
 from oracles.registry import Backend
+from reports.behaviors.regions import classify, region_phrase
 from reports.findings import root_causes
 from reports.findings.arithmetic_wrongs import moved_bits, nan_as_float32
 from reports.findings.cast_wrongs import form, wrongs_of
 from reports.findings.cells import StoredSamples, WrongAnswers
 from reports.findings.failing_inputs import AskedInputs, answered_ruling
-from reports.findings.input_regions import classify, region_phrase
 from reports.findings.mechanism_search import MechanismSearch
 from reports.findings.read_findings import found_again, read_cells, read_findings
 from reports.findings.rule_wrongs import taken_for
