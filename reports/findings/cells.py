@@ -17,7 +17,6 @@ from reports.known_failures import KnownFailure
 from reports.problems import Died, Origin, Problem, Unoffered
 from specs.cases import Case
 from specs.formats import EXHAUSTIVE_BITS, Format
-from specs.operations import is_cast
 
 CellKey = tuple[str, str]
 """A backend's name, and the id of a case or the name of a check."""
@@ -137,11 +136,6 @@ class Cell:
         return next((each for each in self.problems if isinstance(each, Origin)), None)
 
     @property
-    def must_have_inputs(self) -> bool:
-        """Whether this is a cast, whose good verdict needs inputs; other cases may have none."""
-        return is_cast(self.as_case)
-
-    @property
     def is_answered(self) -> bool:
         """Whether the backend gave answers that can be compared with those of others."""
         return self.verdict not in (*NOT_RUN, *NO_ANSWER)
@@ -197,17 +191,14 @@ class WrongAnswers:
     """The wrong answers under one broken rule."""
 
     cell: Cell
-    case: Case
     broken: Divergence
     failing: FailingInputs
     stored: StoredSamples
 
-    @classmethod
-    def of(
-        cls, cell: Cell, broken: Divergence, failing: FailingInputs, stored: StoredSamples
-    ) -> WrongAnswers:
-        """Collect the wrong answers of a broken rule, none of them explained."""
-        return cls(cell, cell.as_case, broken, failing, stored)
+    @cached_property
+    def case(self) -> Case:
+        """The case of the cell."""
+        return self.cell.as_case
 
     @cached_property
     def left(self) -> Mask:

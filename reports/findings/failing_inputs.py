@@ -55,8 +55,11 @@ class FailingInputs:
         total = self.total if some.all() else int(count.sum())
         return FailingInputs(total, self.runs.at(some), count)
 
-    def holds(self, inputs: NDArray[np.uint64]) -> Mask:
-        """Mark the inputs that lie in one of the runs; only for patterns of at most 64 bits."""
+    def holds(self, inputs: NDArray[Any]) -> Mask:
+        """Mark the inputs that lie in one of the runs."""
+        if not self.are_words:
+            texts = set(self.runs.first.tolist())
+            return np.array([each in texts for each in inputs.tolist()], bool)
         nearest = self._nearest(inputs)
         inside: Mask = (nearest >= 0) & (inputs <= self.runs.last[nearest])
         return inside
@@ -82,7 +85,7 @@ class FailingInputs:
         first = Samples(numbers, runs.first[numbers], runs.answer[numbers])
         return first.merged(Samples(several, runs.last[several], runs.last_answer[several]))
 
-    def _nearest(self, inputs: NDArray[np.uint64]) -> NDArray[np.intp]:
+    def _nearest(self, inputs: NDArray[Any]) -> NDArray[np.intp]:
         """Return the index of the last run that begins at or before each input; -1 if none does."""
         nearest: NDArray[np.intp] = np.searchsorted(self.runs.first, inputs, "right") - 1
         return nearest

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oracles.protocol import Mask
 from oracles.reference import expect_by_exact
@@ -82,11 +80,15 @@ class FindingsSearch:
 
         This takes most of a search's time, and may be left out.
         """
+        for wrong in self._wrong_answers(cell):
+            for _ in self._mechanisms.claims(wrong):
+                pass
+
+    def _wrong_answers(self, cell: Cell) -> Iterator[WrongAnswers]:
+        """Yield the wrong answers of a cell, by rule, except those where an error is required."""
         for broken in cell.broken:
             if broken.failing is not None and broken.allowed != REJECTED:
-                wrong = WrongAnswers.of(cell, broken, broken.failing, self._samples)
-                for _ in self._mechanisms.claims(wrong):
-                    pass
+                yield WrongAnswers(cell, broken, broken.failing, self._samples)
 
     def find(self, cells: Iterable[Cell]) -> dict[str, tuple[Finding, ...]]:
         """Return the findings of each backend that fails, sorted as by ``find_findings``."""
@@ -103,13 +105,8 @@ class FindingsSearch:
         drafts: Drafts = {}
         # If answers depend on the tensor, other tensors have further wrong answers.
         unsteady = {(cell.source, cell.target) for cell in cells if _changes_with_tensor(cell)}
-        wrong: list[WrongAnswers] = []
-        others: list[Failure] = []
-        for cell in cells:
-            others += failures_of(cell)
-            for broken in cell.broken:
-                if broken.failing is not None and broken.allowed != REJECTED:
-                    wrong.append(WrongAnswers.of(cell, broken, broken.failing, self._samples))
+        wrong = [each for cell in cells for each in self._wrong_answers(cell)]
+        others = [each for cell in cells for each in failures_of(cell)]
         for each, (cause, says) in zip(others, find_causes(others), strict=True):
             draft = drafts.setdefault(cause, _Draft(says))
             # Of several messages the shortest, so that the order of cases does not matter.
@@ -211,24 +208,13 @@ def _share_of(failure: Failure) -> ExplainedCase:
     refusal, its count is 0.
     """
     cell, broken, problem = failure
-    if broken is not None and isinstance(problem, WrongTensor):
-        rule = broken.rule, broken.clause, broken.level
-        return ExplainedCase(cell, *rule, problem.wrong, False, "", "", words(problem), ())
     if broken is None:
         return ExplainedCase(cell, "", "", "", 0, True, "", "", cell.message, ())
-    return ExplainedCase(
-        cell,
-        broken.rule,
-        broken.clause,
-        broken.level,
-        # Of a case that must be refused, the inputs that were asked say nothing about the others.
-        0,
-        True,
-        "",
-        broken.smallest or "",
-        broken.answer or cell.message,
-        broken.allowed,
-    )
+    if isinstance(problem, WrongTensor):
+        return ExplainedCase(cell, *broken.key, problem.wrong, False, "", "", words(problem), ())
+    # Of a case that must be refused, the inputs that were asked say nothing about the others.
+    shown = broken.smallest or "", broken.answer or cell.message, broken.allowed
+    return ExplainedCase(cell, *broken.key, 0, True, "", *shown)
 
 
 def _explained_case(
@@ -242,18 +228,17 @@ def _explained_case(
     cell, failing, samples = wrong.cell, wrong.failing.at(runs), wrong.samples.of_runs(runs)
     source, target = format_named(cell.source), format_named(cell.target)
     knows_ends = cell.reaches_ends or is_exhaustive(source)
+    asked = None if knows_ends or cell.asked is None else stored(cell.asked)
     at = index_of_simplest(source, samples.inputs, np.ones(samples.inputs.shape, bool))
     given, answer = (datum_of(column[at]) for column in (samples.inputs, samples.answers))
     if isinstance(given, str) and source.kind != "text":
         given = int(given, 16)  # A pattern of more than 64 bits.
     return ExplainedCase(
         cell,
-        wrong.broken.rule,
-        wrong.broken.clause,
-        wrong.broken.level,
+        *wrong.broken.key,
         int(failing.count.sum()),
         failing.is_complete and knows_ends and is_steady,
-        region_words(source, failing, None if knows_ends else _asked(cell, stored)),
+        region_words(source, failing, asked),
         given if isinstance(given, str) else source.hexadecimal(given),
         answer if isinstance(answer, str) else target.hexadecimal(answer),
         _allowed(wrong, given),
@@ -275,10 +260,6 @@ def _allowed(wrong: WrongAnswers, given: int | str) -> tuple[str, ...]:
         return wrong.broken.allowed
     allowed = expect_by_exact.allow(rules, given)
     return describe_allowed(rules, allowed, given, wrong.broken.level)
-
-
-def _asked(cell: Cell, stored: StoredArrays) -> NDArray[Any] | None:
-    return stored(cell.asked) if cell.asked is not None else None
 
 
 def _says(cause: Cause, draft: _Draft) -> str:

@@ -231,7 +231,10 @@ def _is_quiet(source: Format, code: int) -> bool:
 
 
 def _failing_codes(failing: FailingInputs, codes: Sequence[int]) -> list[bool]:
-    return [_overlaps(failing, code, code) for code in codes]
+    runs = failing.runs
+    return [
+        bool(((runs.first <= code) & (runs.last >= code)).any()) for code in map(np.uint64, codes)
+    ]
 
 
 def _words_of_signs(both: str, one: str, fails: Sequence[bool]) -> Iterator[str]:
@@ -242,11 +245,6 @@ def _words_of_signs(both: str, one: str, fails: Sequence[bool]) -> Iterator[str]
             yield one
         case [False, True]:
             yield f"-{one}"
-
-
-def _overlaps(failing: FailingInputs, first: int, last: int) -> bool:
-    runs = failing.runs
-    return bool(((runs.first <= np.uint64(last)) & (runs.last >= np.uint64(first))).any())
 
 
 def _intervals(

@@ -15,10 +15,9 @@ from enum import IntEnum
 from functools import cached_property, partial
 from hashlib import blake2b
 from math import lgamma, log, log2
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oracles.protocol import Mask
 from reports.behaviors.regions import classify, region_phrase
@@ -266,7 +265,7 @@ class MechanismSearch:
             regions = count_regions(source, failing, asked.inputs)
             self._forecasts[key] = None
             if sum(regions) <= MOST_REGIONS:
-                here = int(_within(failing.holds, failing.runs.first, asked.inputs).sum())
+                here = int(failing.holds(asked.inputs).sum())
                 size, fails = asked.inputs.size, int(asked.fails.sum())
                 bits = worth(target, size, fails, here, here)
                 bits -= (sum(regions) + regions.intervals) * log2(size)
@@ -291,7 +290,7 @@ class MechanismSearch:
             fails = np.zeros(inputs.shape, bool)
             for broken in cell.broken:
                 if broken.failing is not None:
-                    fails |= _within(broken.failing.holds, broken.failing.runs.first, inputs)
+                    fails |= broken.failing.holds(inputs)
             self._last_asked = key, AskedInputs(rules, inputs, self._stored(cell.answers), fails)
         asked = self._last_asked[1]
         return self._few.setdefault(key, asked.few) if extent == "few" else asked
@@ -341,20 +340,6 @@ def _digest(runs: Mask) -> bytes:
 
 def _digests(wrong: WrongAnswers) -> tuple[str, ...]:
     return tuple(each.digest for each in wrong.cell.broken)
-
-
-def _within(
-    holds: Callable[[NDArray[np.uint64]], Mask], listed: NDArray[Any], inputs: NDArray[Any]
-) -> Mask:
-    """Mark the inputs that lie in listed runs of failing inputs.
-
-    ``listed`` has the first input of each run. If these are texts, each is a run of its own;
-    otherwise ``holds`` decides.
-    """
-    if listed.dtype == object:
-        texts = set(listed.tolist())
-        return np.array([each in texts for each in inputs.tolist()], bool)
-    return holds(inputs.astype(np.uint64))
 
 
 def _runs_with(wrong: WrongAnswers, some: Collection[Hashable]) -> Mask:

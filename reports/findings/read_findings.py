@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from oracles.backend.resource_limits import return_freed_memory
 from reports.findings.cells import Cell, CellKey, Divergence, ShownRun
 from reports.findings.failing_inputs import FailingInputs, KnownColumns, failing_inputs
-from reports.findings.finding import ExplainedCase, Finding, Findings
+from reports.findings.finding import ExplainedCase, Finding
 from reports.findings.intervals import segments
 from reports.grading.failure_runs import MOST_RUNS
 from reports.judgement import FAILING, VERDICTS
@@ -80,7 +80,7 @@ def causes_of(store: RunStore) -> bytes:
             found = results()
         if found is not None:
             return _joined(dict(zip(names, found, strict=True)))
-    return encode_findings(found_again(store))
+    return _joined({backend: _encoded(each) for backend, each in found_again(store).items()})
 
 
 def _causes(store: RunStore, backend: str) -> str:
@@ -124,11 +124,6 @@ def stored_ids(store: RunStore) -> frozenset[str] | None:
         return None
 
 
-def encode_findings(findings: Findings) -> bytes:
-    """Encode findings as the bytes of ``causes.json``; their cells are stored by name only."""
-    return _joined({backend: _encoded(found) for backend, found in findings.items()})
-
-
 def _joined(encoded: Mapping[str, str]) -> bytes:
     """Return the bytes of ``causes.json`` with the encoded findings of each backend."""
     parts = (f"{json.dumps(name, ensure_ascii=False)}: {each}" for name, each in encoded.items())
@@ -137,20 +132,20 @@ def _joined(encoded: Mapping[str, str]) -> bytes:
 
 
 def _encoded(found: Iterable[Finding]) -> str:
+    """Encode the findings of a backend as JSON; their cells are stored by name only."""
     content = [
         {
             "name": each.name,
             "kind": each.kind,
             "says": each.says,
-            "explained": [_explained_json(case) for case in each.explained],
+            "explained": [
+                [case.cell.name, *(getattr(case, name) for name in STORED)]
+                for case in each.explained
+            ],
         }
         for each in found
     ]
     return json.dumps(content, ensure_ascii=False)
-
-
-def _explained_json(explained: ExplainedCase) -> list[Any]:
-    return [explained.cell.name, *(getattr(explained, name) for name in STORED)]
 
 
 def _decode(

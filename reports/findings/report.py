@@ -287,7 +287,8 @@ def _cell_changes(
             changed.add(cell)
             yield cell
 
-    return run_changes(before(), now, has_same_seed=_have_same_seed(stores)), failing
+    has_same_seed = stores[-2].record.seed == stores[-1].record.seed
+    return run_changes(before(), now, has_same_seed=has_same_seed), failing
 
 
 def _steps(
@@ -302,10 +303,6 @@ def _steps(
     common = [each.name for each in later.record.backends if each.name in names]
     found = read_findings(earlier, lambda: [*failing, *read_checks(earlier, FAILING)])
     return [*describe_changes((earlier, later), changed, (found, now), common)]
-
-
-def _have_same_seed(stores: Sequence[RunStore]) -> bool:
-    return len({store.record.seed for store in stores[-2:]}) == 1
 
 
 def _known_cells(store: RunStore) -> Iterator[Cell]:
@@ -346,7 +343,8 @@ def _history_and_trend(
     """
     place_of = {key: place for place, key in enumerate(now)}
     runs, trend = [], []
-    for verdicts in (*map(read_verdicts, stores[:-1]), _verdicts(now)):
+    last = ((key, cell.verdict) for key, cell in now.items())
+    for verdicts in (*map(read_verdicts, stores[:-1]), last):
         digits, counts = [NO_VERDICT] * len(now), VerdictCounts()
         for key, verdict in verdicts:
             backend, case = key
@@ -358,10 +356,6 @@ def _history_and_trend(
         trend.append(counts)
     history = zip(now, zip(*runs, strict=True), strict=True)
     return {key: intern("".join(digits)) for key, digits in history}, tuple(trend)
-
-
-def _verdicts(cells: Cells) -> Iterator[tuple[CellKey, str]]:
-    return ((key, cell.verdict) for key, cell in cells.items())
 
 
 class PastRun(NamedTuple):

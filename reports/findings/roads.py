@@ -7,7 +7,7 @@ them give the same results, which screens and pages then show once.
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from oracles.registry import is_program
@@ -59,12 +59,12 @@ def road_groups(backends: Iterable[str]) -> list[RoadGroup]:
     found: dict[str, list[str]] = {}
     for each in backends:
         found.setdefault(backend_and_road(each)[0], []).append(each)
-    return [_group(framework, names) for framework, names in found.items()]
-
-
-def _group(framework: str, names: Sequence[str]) -> RoadGroup:
-    plain = framework if framework in names else names[0]
-    return RoadGroup(framework, plain, tuple(each for each in names if each != plain))
+    groups = []
+    for framework, names in found.items():
+        plain = framework if framework in names else names[0]
+        roads = tuple(each for each in names if each != plain)
+        groups.append(RoadGroup(framework, plain, roads))
+    return groups
 
 
 def differing_cases(
@@ -122,12 +122,10 @@ def together(backends: Iterable[str], every: Iterable[str], most: int = MOST_NAM
     for group in road_groups(every):
         present = [each for each in group.backends if each in some]
         if group.roads and len(present) == len(group.backends):
-            names.append(f"{group.plain} and its {_roads(len(group.roads))}")
+            count = len(group.roads)
+            others = "other road" if count == 1 else f"{count} other roads"
+            names.append(f"{group.plain} and its {others}")
         else:
             names += present
     left = len(names) - most
     return ", ".join(names) if left <= 0 else f"{', '.join(names[:most])} and {left} more"
-
-
-def _roads(count: int) -> str:
-    return "other road" if count == 1 else f"{count} other roads"

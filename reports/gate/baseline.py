@@ -113,7 +113,7 @@ class EarlierRun:
         if is_same.all():
             return True
         known = is_same
-        wrong = WrongAnswers.of(before, old, failing, StoredSamples(self.before))
+        wrong = WrongAnswers(before, old, failing, StoredSamples(self.before))
         given = GivenAnswers(before.as_case, inputs, answers)
         for mechanism, claim in self._search.claims(wrong):
             placed = claim.placed

@@ -16,6 +16,7 @@ from reports.gate.policy import AcceptedEntry, Policy
 from reports.judgement import BREAKS_RULE, NO_ANSWER, NOT_RUN
 from reports.problem_words import joined_words
 from reports.problems import Unoffered
+from specs.operations import is_cast
 
 EXAMPLES = 3
 """The most cases that are named for each failure."""
@@ -278,7 +279,8 @@ def _hollow_verdict(cell: Cell) -> str:
         return ""
     if cell.broken or cell.wrong:
         return f"{cell.verdict}, with wrong answers"
-    if not cell.inputs and cell.must_have_inputs:
+    # Cases of other operations may have no inputs.
+    if not cell.inputs and is_cast(cell.as_case):
         return f"{cell.verdict}, with nothing asked"
     return ""
 

@@ -391,7 +391,7 @@ def test_what_is_left_of_answers_outside_the_sample_is_not_kept(
     run = judged_run(tmp_path, {"it": cast}, cases_of(*(f"onnx-cast:25/int8/{to}" for to in names)))
     samples = StoredSamples(stored := RunAnswers(run).values)
     wrong = [
-        WrongAnswers.of(cell, broken, broken.failing, samples)
+        WrongAnswers(cell, broken, broken.failing, samples)
         for cell in read_cells(run)
         for broken in cell.broken
         if broken.failing is not None
