@@ -224,25 +224,24 @@ def kind_of(rise: int, more: int) -> ChangeKind:
 
 def more_causes(now: Iterable[str], before: Iterable[str]) -> int:
     """Return 1 if findings have all causes of those before and others, -1 if only some; else 0."""
-    new, old = ({cause for name in names for cause in name.split("+")} for names in (now, before))
+    new, old = _single_causes(now), _single_causes(before)
     return (new > old) - (new < old)
 
 
 def causes_only_in(these: Iterable[str], those: Iterable[str]) -> frozenset[str]:
-    """Return the causes of ``these`` findings that ``those`` lack; all, if they lack none.
+    """Return the causes of ``these`` findings that ``those`` lack; all, if they lack none."""
+    own = _single_causes(these)
+    return frozenset(own - _single_causes(those) or own)
 
-    The name of a finding with several causes joins their names by plus signs.
-    """
-    own, others = (
-        {cause for name in names for cause in name.split("+")} for names in (these, those)
-    )
-    return frozenset(own - others or own)
+
+def _single_causes(names: Iterable[str]) -> set[str]:
+    """Split the names of findings; those with several causes join their names by plus signs."""
+    return {cause for name in names for cause in name.split("+")}
 
 
 def only_in(these: Mapping[str, str], those: Mapping[str, str]) -> list[str]:
     """Return the names in ``these`` that are not in ``those``; all, if both have the same."""
-    own = [name for name in these if name not in those]
-    return [*these] if these.keys() == those.keys() else own
+    return [name for name in these if name not in those or these.keys() == those.keys()]
 
 
 def grouped(found: Sequence[CaseChange]) -> tuple[Change, ...]:

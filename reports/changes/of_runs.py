@@ -28,11 +28,9 @@ from reports.grading.allowed_answers import Expectations
 from reports.judgement import FAILING, AnswerDigest
 from reports.known_failures import problems_region
 from reports.outputs.backend_comparison import Difference, WhoIsRight, compare_answers
-from reports.problems import ShownDatum
 from reports.run_store.open_run import RunAnswers, read_digests
 from reports.run_store.record import RunRecord
 from reports.run_store.store import RunStore
-from specs.formats import format_named
 
 SHOWN_BY: Mapping[ChangeKind, tuple[WhoIsRight, ...]] = {
     "worse": ("one", "neither"),
@@ -337,8 +335,8 @@ class _CellPair:
             for each in differences:
                 if each.right == right:
                     answers = (each.answer, each.other_answer)
-                    before, now = (_datum(self.now.target, answer) for answer in answers)
-                    return Example(case, _datum(self.now.source, each.smallest), before, now)
+                    before, now = (datum_words(self.now.target, answer) for answer in answers)
+                    return Example(case, datum_words(self.now.source, each.smallest), before, now)
         if kind == "otherwise" and (shown := self._free_example()) is not None:
             return shown
         old, new = self.old.share(self.before, will), self.new.share(self.now, was)
@@ -392,8 +390,3 @@ def _side_words(
     if cell.verdict == "unsupported":
         return ("unsupported",)
     return tuple(causes[name] for name in only_in(causes, others)) or (right,)
-
-
-def _datum(dtype: str, datum: ShownDatum) -> str:
-    form = format_named(dtype)
-    return datum_words(dtype, datum if isinstance(datum, str) else form.hexadecimal(datum))

@@ -67,11 +67,13 @@ def _lines(changes: Changes, rows: int | None) -> list[str]:
     left -= len(places) > left
     for level in range(len(forms[0]) if forms else 0):
         for place in places:
-            more = len(forms[place][level]) - len(shown.get(place, ()))
-            if more <= left:
-                shown[place], left = forms[place][level], left - more
+            added = len(forms[place][level]) - len(shown.get(place, ()))
+            if added <= left:
+                shown[place], left = forms[place][level], left - added
     others = [each for place, each in enumerate(changes.changes) if place not in shown]
-    last = [f"  and {_counted_kinds(others)}"] if others else []
+    counts = Counter(KIND_WORDS[each.kind] for each in others)
+    more = ", ".join(f"{count:,} more {kind}" for kind, count in counts.items())
+    last = [f"  and {more}"] if others else []
     return [*head, *(line for place in sorted(shown) for line in shown[place]), *last, *notes]
 
 
@@ -96,11 +98,6 @@ def _first_served(changes: Sequence[Change]) -> list[int]:
             at,
         ),
     )
-
-
-def _counted_kinds(changes: Sequence[Change]) -> str:
-    counts = Counter(KIND_WORDS[each.kind] for each in changes)
-    return ", ".join(f"{count:,} more {kind}" for kind, count in counts.items())
 
 
 def _cut(line: str) -> str:

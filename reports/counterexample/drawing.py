@@ -120,13 +120,18 @@ def datum_columns(dtype: Format, datum: ShownDatum) -> DatumColumns:
     return datum_text(dtype, datum), bit_fields(dtype, datum), value_text(dtype, datum)
 
 
+def stored_columns(dtype: Format, text: str) -> DatumColumns:
+    """Return the columns of a hex pattern, a text, or words like `an error`, as runs store them."""
+    if dtype.kind == "text":
+        return datum_columns(dtype, text)
+    return datum_columns(dtype, int(text, 16)) if text.startswith("0x") else (text, "", "")
+
+
 def allowed_columns(target: Format, allowed: str) -> DatumColumns:
     """Return the columns of an allowed answer: a hex pattern, text or name like ``any-nan``."""
     if target.kind == "text":
         return (allowed if allowed in OUTCOME_NAMES else quoted(allowed)), "", ""
-    if allowed.startswith("0x"):
-        return datum_columns(target, int(allowed, 16))
-    return allowed, "", ""
+    return stored_columns(target, allowed)
 
 
 def aligned_rows(rows: list[tuple[str, DatumColumns]]) -> Iterator[str]:

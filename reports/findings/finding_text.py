@@ -16,6 +16,7 @@ from reports.problem_words import words
 from reports.problems import (
     BrokenPromise,
     Refused,
+    ShownDatum,
     WrongByAnyReading,
     WrongElement,
     WrongShape,
@@ -190,18 +191,20 @@ def allowed_words(explained: ExplainedCase) -> str:
     return " or ".join(datum_words(explained.cell.target, each) for each in explained.allowed)
 
 
-def datum_words(dtype: str, text: str) -> str:
+def datum_words(dtype: str, datum: ShownDatum) -> str:
     """Return a pattern in hex with its value, a text in quotes, or the words for an outcome.
 
-    ``text`` is one of these as a run stores it. If ``dtype`` has patterns, any other text, such as
-    an error, comes back as it is.
+    ``datum`` is one of these as a run stores it, or a pattern as an integer. If ``dtype`` has
+    patterns, any other text, such as an error, comes back as it is.
     """
-    if text in OUTCOME_WORDS:
-        return OUTCOME_WORDS[text]
     form = format_named(dtype)
+    if not isinstance(datum, str):
+        return datum_with_value(form, datum)
+    if datum in OUTCOME_WORDS:
+        return OUTCOME_WORDS[datum]
     if form.kind == "text":
-        return quoted(text)
-    return datum_with_value(form, int(text, 16)) if text.startswith("0x") else text
+        return quoted(datum)
+    return datum_with_value(form, int(datum, 16)) if datum.startswith("0x") else datum
 
 
 def pairs_words(finding: Finding) -> str:

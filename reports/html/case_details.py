@@ -9,15 +9,14 @@ from collections.abc import Hashable, Iterable, Iterator
 from functools import cache
 from typing import Any
 
-from reports.counterexample.drawing import DatumColumns, allowed_columns
-from reports.counterexample.drawing import datum_columns as drawn_line
+from reports.counterexample.drawing import allowed_columns, stored_columns
 from reports.findings.cells import Cell, Divergence
 from reports.findings.report import Report
 from reports.grading.failure_runs import MOST_RUNS
 from reports.html.document_page import document_page_file
 from specs.case_rules import EVERY_INPUT, CaseRule
 from specs.coverage import lines_of_rules
-from specs.formats import Format, format_named
+from specs.formats import format_named
 from specs.loader import documents
 from specs.model.page_lines import cite_lines
 
@@ -118,19 +117,12 @@ def _broken_rule(cell: Cell, broken: Divergence) -> dict[str, Any]:
         "wrong": broken.wrong,
         "runs": broken.runs,
         "listed": min(broken.runs, MOST_RUNS),
-        "smallest": _drawn(source, broken.smallest),
+        "smallest": None if broken.smallest is None else _stored(source, broken.smallest),
         "allowed": [_allowed(target, word) for word in broken.allowed],
-        "answer": _drawn(target, broken.answer),
+        "answer": None if broken.answer is None else _stored(target, broken.answer),
         "segments": broken.segments,
         "stretches": broken.shown_runs,
     }
 
 
-@cache
-def _drawn(form: Format, datum: str | None) -> DatumColumns | None:
-    if datum is None:
-        return None
-    return drawn_line(form, datum if form.kind == "text" else int(datum, 16))
-
-
-_allowed = cache(allowed_columns)
+_stored, _allowed = cache(stored_columns), cache(allowed_columns)

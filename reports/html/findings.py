@@ -10,7 +10,7 @@ from hashlib import sha256
 from typing import Any
 
 from reports.changes.change import ChangeKind
-from reports.counterexample.drawing import DatumColumns, allowed_columns, datum_columns
+from reports.counterexample.drawing import DatumColumns, allowed_columns, stored_columns
 from reports.dtype_order import usual_first
 from reports.findings.finding import KINDS, ExplainedCase, Finding
 from reports.findings.finding_text import extent_words, find_sharing, mode_or_path
@@ -43,15 +43,13 @@ def finding_page(finding: Finding) -> str:
 
 @dataclass(frozen=True)
 class FindingLine:
-    """A finding on the front page: its page's file, its extent in words, and how it changed.
+    """A finding on the front page, and how it changed.
 
     ``changes`` are the kinds of changes that name it. ``shared`` names the other backends with the
     same finding.
     """
 
     finding: Finding
-    page: str
-    extent: str
     changes: list[ChangeKind]
     shared: str
 
@@ -114,8 +112,6 @@ def _backend(
     lines = [
         FindingLine(
             each,
-            finding_page(each),
-            extent_words(each),
             report.kinds_of_change(each),
             together(find_sharing(report.findings, each), report.backends),
         )
@@ -214,14 +210,6 @@ def _pair_rows(finding: Finding) -> list[PairRow]:
 def _example(
     source: Format, target: Format, shown: ExplainedCase
 ) -> list[tuple[str, DatumColumns]]:
-    rows = [("input", _columns(source, shown.smallest))]
+    rows = [("input", stored_columns(source, shown.smallest))]
     rows += [("expected", allowed_columns(target, each)) for each in shown.allowed]
-    return [*rows, ("answer", _columns(target, shown.answer))]
-
-
-def _columns(form: Format, text: str) -> DatumColumns:
-    if form.kind == "text":
-        return datum_columns(form, text)
-    if not text.startswith("0x"):
-        return text, "", ""
-    return datum_columns(form, int(text, 16))
+    return [*rows, ("answer", stored_columns(target, shown.answer))]

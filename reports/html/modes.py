@@ -15,9 +15,7 @@ from urllib.parse import urlencode
 
 from reports.dtype_order import usual_first
 from reports.findings.finding import Finding
-from reports.findings.finding_text import extent_words
 from reports.findings.report import Report, Version
-from reports.html.findings import finding_page
 from reports.judgement import Verdict
 from specs.cases import Case
 from specs.loader import documents
@@ -70,15 +68,6 @@ class DocumentTable:
     uses: dict[str, dict[tuple[str, str], Use]]
 
 
-@dataclass(frozen=True)
-class PageFinding:
-    """A finding about a document of the page, the file of its own page, and its extent in words."""
-
-    finding: Finding
-    page: str
-    extent: str
-
-
 class Place(NamedTuple):
     """The row and the column in which a case stands, and the filters that show the cases there.
 
@@ -111,7 +100,7 @@ class ShownPage:
     title: str
     lead: str
     tables: list[DocumentTable]
-    differences: dict[str, list[PageFinding]]
+    differences: dict[str, list[Finding]]
 
 
 def mode_pages(report: Report) -> Iterator[ShownPage]:
@@ -126,8 +115,16 @@ def mode_pages(report: Report) -> Iterator[ShownPage]:
     for page, versions in newest.items():
         order = [document for document, _ in report.cases if document in versions]
         tables = [_table(report, versions[each], page.place) for each in dict.fromkeys(order)]
-        found = _differences(report, {*versions})
-        yield ShownPage(page.name, page.title, page.lead, tables, found)
+        found = {
+            backend: [
+                each
+                for each in findings
+                if any(explained.cell.document in versions for explained in each.explained)
+            ]
+            for backend, findings in report.findings.items()
+        }
+        differences = {backend: differing for backend, differing in found.items() if differing}
+        yield ShownPage(page.name, page.title, page.lead, tables, differences)
 
 
 def _table(report: Report, version: Version, place: Callable[[Case], Place]) -> DocumentTable:
@@ -155,13 +152,3 @@ def _table(report: Report, version: Version, place: Callable[[Case], Place]) -> 
         sorted(columns, key=lambda column: column == OTHER_MODES),
         uses,
     )
-
-
-def _differences(report: Report, names: set[str]) -> dict[str, list[PageFinding]]:
-    found: dict[str, list[PageFinding]] = {}
-    for backend, findings in report.findings.items():
-        for each in findings:
-            if names & {explained.cell.document for explained in each.explained}:
-                shown = PageFinding(each, finding_page(each), extent_words(each))
-                found.setdefault(backend, []).append(shown)
-    return found

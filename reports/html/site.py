@@ -13,6 +13,7 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from oracles.backend.resource_limits import return_freed_memory
 from reports.changes.change import KIND_MEANINGS, Changes
 from reports.findings.changes import CHANGES
+from reports.findings.finding_text import extent_words
 from reports.findings.report import Report, read_report
 from reports.findings.verdict_signs import CHANGE_SIGNS, KIND_SIGNS, SIGNS_AND_MEANINGS, percentage
 from reports.html.case_details import case_details
@@ -24,10 +25,9 @@ from reports.html.document_page import (
     rule_row_file,
     version_link,
 )
-from reports.html.findings import MOST_FINDINGS, SIGNS, finding_pages
+from reports.html.findings import MOST_FINDINGS, SIGNS, finding_page, finding_pages
 from reports.html.front_page import front_page
 from reports.html.modes import mode_pages
-from reports.html.navigation import PageLink, navigation
 from reports.html.page_data import data_file, index_data, open_answers_data
 from reports.html.pages import behaviors_by_family, layout_checks, open_points, trends
 from reports.html.replace_report import check_output_folder, replace_report
@@ -133,6 +133,8 @@ def _pages(report: Report, added: Sequence[Page]) -> Iterator[tuple[str, str]]:
         "road_groups": report.road_groups,
         "is_wide": len(in_tables) > WIDE,
         "most_findings": MOST_FINDINGS,
+        "finding_page": finding_page,
+        "extent_words": extent_words,
         "percentage": percentage,
         "verdicts": VERDICTS,
         "explained_verdicts": _present_verdicts(report),
@@ -180,3 +182,48 @@ def _pages(report: Report, added: Sequence[Page]) -> Iterator[tuple[str, str]]:
     for document in document_pages(report):
         file = document_page_file(document.document.name)
         yield page(file, "document.html", page=document)
+
+
+class PageLink(NamedTuple):
+    """A page's file and its title."""
+
+    file: str
+    title: str
+
+
+class NavigationSection(NamedTuple):
+    """A group of pages; ``title`` names several pages, while a single one has its own title."""
+
+    title: str
+    links: Sequence[PageLink]
+
+    @property
+    def link(self) -> PageLink:
+        """The section's entry, which leads to its first page."""
+        [first, *more] = self.links
+        return PageLink(first.file, self.title) if more else first
+
+    def holds(self, file: str) -> bool:
+        """Return whether the page in a file belongs to the section."""
+        return any(each.file == file for each in self.links)
+
+
+def navigation(
+    conversions: Sequence[PageLink], added: Sequence[PageLink]
+) -> list[NavigationSection]:
+    """Return the sections of a report with these pages of conversions and of extras.
+
+    There are at most six, besides the link to the front page. Sections without pages are left out.
+    """
+    sections = [
+        NavigationSection("Conversions", conversions),
+        NavigationSection("Cases", [PageLink("cases.html", "Cases")]),
+        NavigationSection(
+            "Open points",
+            [PageLink("open.html", "Open points"), PageLink("behaviors.html", "Behaviors")],
+        ),
+        NavigationSection("Layouts", [PageLink("layouts.html", "Layouts")]),
+        NavigationSection("Trend", [PageLink("trend.html", "Trend")]),
+        NavigationSection("More", added),
+    ]
+    return [each for each in sections if each.links]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reports.dtype_order import USUAL, usual_first
-from reports.html.navigation import PageLink, navigation
+from reports.html.site import PageLink, navigation
 from specs.formats import formats
 
 CASTS, CALLS = PageLink("casts.html", "Casts"), PageLink("calls.html", "Calls")

@@ -41,10 +41,9 @@ from reports.findings.finding_text import counted, datum_words
 from reports.findings.judged_cells import cell_of
 from reports.judgement import Judgement
 from reports.problem_words import joined_words
-from reports.problems import ShownDatum, WrongValues
+from reports.problems import WrongValues
 from specs.cases import Case
 from specs.errors import CastigateError
-from specs.formats import format_named
 from specs.questions import read_question
 from specs.selection import case_named
 
@@ -297,15 +296,11 @@ def _compared(judgement: Judgement) -> Iterator[str]:
 def _problem_lines(case: Case, judgement: Judgement) -> Iterator[str]:
     wrong = [each for each in judgement.problems if isinstance(each, WrongValues)]
     for each in wrong:
-        given, got = _words(case.source, each.smallest), _words(case.target, each.answer)
+        given = datum_words(case.source, each.smallest)
+        got = datum_words(case.target, each.answer)
         yield f"{judgement.verdict}: {counted(each.count, 'input')}, such as {given}: {got}"
     if not wrong and judgement.problems:
         yield f"{judgement.verdict}: {joined_words(judgement.problems)}"
-
-
-def _words(dtype: str, datum: ShownDatum) -> str:
-    form = format_named(dtype)
-    return datum_words(dtype, datum if isinstance(datum, str) else form.hexadecimal(datum))
 
 
 def _answer_lines(case: Case, inputs: Sequence[str], answers: Sequence[Any]) -> Iterator[str]:
