@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from reports.case_patterns import CHAINS
-from reports.changes.change import Changes, Example
+from reports.changes.change import BackendChanges, Example
 from reports.changes.of_runs import (
     changed_example,
     changes_of_runs,
@@ -110,7 +110,7 @@ class Comparison:
     differences: list[SharedDifference]
     operations: list[OperationComparison]
     changed: dict[tuple[str, str], list[str]]
-    changes: Changes | None
+    changes: BackendChanges | None
 
 
 def diff_command(
@@ -282,7 +282,7 @@ class _Operations:
         comparison.add(name, self.one.get(name), self.other.get(name), is_alike=self.is_alike)
 
 
-def _changes(one: Side, other: Side) -> Changes:
+def _changes(one: Side, other: Side) -> BackendChanges:
     [changes] = changes_of_runs(one.answers.store, other.answers.store, [one.backend])
     now = other.name.removeprefix(f"{one.backend} ")
     # The notes are about digests, which are compared operation by operation.

@@ -9,7 +9,7 @@ from datetime import datetime
 from itertools import chain, count
 
 from conformance.extras import Addon, pages_of
-from reports.changes.change import Changes
+from reports.changes.change import BackendChanges
 from reports.findings.report import Report
 from reports.html.site import write_site
 from reports.outputs.write_outputs import RENDERERS, write_output
@@ -56,7 +56,7 @@ class Nights:
         return f"{self.runs}/{free}"
 
     def render(
-        self, warn: Warn, addons: Collection[Addon] = (), steps: Sequence[Changes] = ()
+        self, warn: Warn, addons: Collection[Addon] = (), steps: Sequence[BackendChanges] = ()
     ) -> Report:
         """Write the report of the last ``PAST`` complete runs in all formats, and return it.
 

@@ -181,7 +181,7 @@ def _convincing(change: CaseChange) -> tuple[bool | int, ...]:
 
 
 @dataclass(frozen=True)
-class Changes:
+class BackendChanges:
     """What changed for one backend, whose version is ``now``, since another run or its ledger.
 
     ``since`` names that, as in `since 1.31.1`. ``same`` counts the compared cases and checks that

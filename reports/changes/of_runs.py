@@ -10,9 +10,9 @@ from reports.changes.change import (
     RIGHT,
     SEVERITY,
     UNCLAIMED,
+    BackendChanges,
     CaseChange,
     ChangeKind,
-    Changes,
     Example,
     causes_only_in,
     grouped,
@@ -48,7 +48,9 @@ ALLOWED = "an allowed answer"
 OTHER_ALLOWED = "another allowed answer"
 
 
-def changes_of_runs(before: RunStore, now: RunStore, backends: Iterable[str]) -> list[Changes]:
+def changes_of_runs(
+    before: RunStore, now: RunStore, backends: Iterable[str]
+) -> list[BackendChanges]:
     """Compare backends in two complete runs, on the cases and checks that both were asked.
 
     Raise CastigateError if a table or the stored findings of a run are damaged.
@@ -170,7 +172,7 @@ def describe_changes(
     changed: ChangedCells,
     findings: tuple[Findings, Findings],
     backends: Iterable[str],
-) -> Iterator[Changes]:
+) -> Iterator[BackendChanges]:
     """Yield for each backend what changed between two runs.
 
     ``findings`` are those of the run before and of the run now.
@@ -210,7 +212,7 @@ def describe_changes(
                 f"  {counted(count, 'case')} as before: only the claimed version of the document "
                 "is another"
             )
-        yield Changes(
+        yield BackendChanges(
             backend,
             now,
             since,

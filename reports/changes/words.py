@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
-from reports.changes.change import KIND_WORDS, Change, Changes
+from reports.changes.change import KIND_WORDS, BackendChanges, Change
 from reports.findings.finding_text import counted
 from reports.outputs.annotations import annotation
 from reports.outputs.totals import COLUMNS, wrapped
@@ -22,7 +22,7 @@ MOST_PATTERNS = 8
 """The most patterns of cases that Markdown lists for a change."""
 
 
-def heading(changes: Changes) -> str:
+def heading(changes: BackendChanges) -> str:
     """Return a line with the backend, what it is compared with, and how many cases changed how."""
     news = [f"{count:,} {KIND_WORDS[kind]}" for kind, count in changes.counts.items()]
     same = f"{counted(changes.same, 'case')} as before"
@@ -45,7 +45,7 @@ def details(change: Change) -> str:
     return "; ".join(filter(None, reversed(parts) if change.kind in HAVE_ONE_SIDE else parts))
 
 
-def screen(every: Sequence[Changes], rows: int | None = ROWS) -> list[str]:
+def screen(every: Sequence[BackendChanges], rows: int | None = ROWS) -> list[str]:
     """Return the lines of a screen about several backends; with ``rows`` they share that many.
 
     Every change has at least its sentence there. If not even these fit, the others are counted.
@@ -54,7 +54,7 @@ def screen(every: Sequence[Changes], rows: int | None = ROWS) -> list[str]:
     return [line for each in every for line in _lines(each, own)]
 
 
-def _lines(changes: Changes, rows: int | None) -> list[str]:
+def _lines(changes: BackendChanges, rows: int | None) -> list[str]:
     head = wrapped(heading(changes))
     notes = changes.notes  # Not broken into lines: a command is there to be copied.
     forms = [[*_forms(each)] for each in changes.changes]
@@ -104,7 +104,7 @@ def _cut(line: str) -> str:
     return line if len(line) <= COLUMNS else f"{line[: COLUMNS - 1].rstrip()}…"
 
 
-def markdown(every: Sequence[Changes]) -> Iterator[str]:
+def markdown(every: Sequence[BackendChanges]) -> Iterator[str]:
     """Yield the lines of a section about each backend, with all changes and their cases."""
     for changes in every:
         yield f"## {escape_markdown(heading(changes))}"
@@ -120,7 +120,7 @@ def markdown(every: Sequence[Changes]) -> Iterator[str]:
             yield ""
 
 
-def workflow_commands(every: Sequence[Changes]) -> Iterator[str]:
+def workflow_commands(every: Sequence[BackendChanges]) -> Iterator[str]:
     """Yield a command of GitHub Actions per change: an error if it is worse, else a notice."""
     for changes in every:
         title = f"{changes.backend} {changes.now}, {changes.since}"

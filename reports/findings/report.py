@@ -21,10 +21,10 @@ from oracles.reference import expect_by_kernels
 from reports.behaviors.explanation import explain, sentence
 from reports.behaviors.regions import has_behaviors
 from reports.behaviors.tally import BehaviorSearch, behavior_search, tally_each
-from reports.changes.change import KINDS, ChangeKind, Changes
+from reports.changes.change import KINDS, BackendChanges, ChangeKind
+from reports.changes.divergences import DivergenceChange, run_changes
 from reports.changes.of_runs import ChangedCells, describe_changes, have_same_inputs
 from reports.findings.cells import Cell, CellKey
-from reports.findings.changes import DivergenceChange, run_changes
 from reports.findings.finding import Finding, Findings
 from reports.findings.left_open import left_open
 from reports.findings.read_findings import (
@@ -83,7 +83,7 @@ class Report:
     trend: tuple[VerdictCounts, ...]
     behaviors: Behaviors
     findings: dict[str, tuple[Finding, ...]] = field(default_factory=dict)
-    steps: tuple[Changes, ...] = ()
+    steps: tuple[BackendChanges, ...] = ()
     since: Mapping[str, str] = field(default_factory=dict)
     """Maps the id of a finding to words for the version since which it exists, or to ''."""
     left_open: Mapping[str, str] = field(default_factory=dict)
@@ -132,7 +132,7 @@ class Report:
         every = (cell for cases in self.cases.values() for cell in cases)
         return {cell.case: _rules_of(cell) for cell in every}
 
-    def step(self, backend: str) -> Changes | None:
+    def step(self, backend: str) -> BackendChanges | None:
         """Return what changed for a backend; None if there is nothing to compare it with."""
         return next((each for each in self.steps if each.backend == backend), None)
 
@@ -165,7 +165,7 @@ def _rules_of(cell: Cell) -> tuple[CaseRule, ...]:
         return ()
 
 
-def read_report(runs: Sequence[str], steps: Sequence[Changes] = ()) -> Report:
+def read_report(runs: Sequence[str], steps: Sequence[BackendChanges] = ()) -> Report:
     """Read complete runs, one or more, from these folders, oldest first, and report on the last.
 
     ``steps`` are what changed for each backend; without any, the last two runs are compared.
@@ -293,7 +293,7 @@ def _cell_changes(
 
 def _steps(
     stores: Sequence[RunStore], changed: ChangedCells, failing: Sequence[Cell], now: Findings
-) -> list[Changes]:
+) -> list[BackendChanges]:
     """Return what changed between the last two runs, for each backend that both have.
 
     ``failing`` are cells of the run before the last, and ``now`` the findings of the last.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reports.changes.change import KINDS
-from reports.findings.changes import CHANGES
+from reports.changes.divergences import CHANGES
 
 SIGNS_AND_MEANINGS = {
     "conforms": ("·", "every answer is allowed"),

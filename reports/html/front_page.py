@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from reports.case_patterns import INVARIANCES, kind_of_check
-from reports.changes.change import KIND_WORDS, Changes
+from reports.changes.change import KIND_WORDS, BackendChanges
+from reports.changes.divergences import DivergenceChange, setup_differences
 from reports.changes.words import details, heading
 from reports.drawn_tensors import DRAWS, PAIRS_OF_A_KERNEL, TIMES_FULL, rows
-from reports.findings.changes import DivergenceChange, setup_differences
 from reports.findings.finding import KINDS
 from reports.findings.report import Report, Version
 from reports.findings.verdict_signs import NO_VERDICT
@@ -55,7 +55,7 @@ def front_page(report: Report) -> dict[str, Any]:
     }
 
 
-def _step(changes: Changes) -> dict[str, Any]:
+def _step(changes: BackendChanges) -> dict[str, Any]:
     """Return the heading and the changes of a backend for the template."""
     told = [
         {

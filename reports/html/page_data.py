@@ -8,9 +8,9 @@ from base64 import b64encode
 from collections.abc import Hashable, Iterator
 from typing import Any
 
+from reports.changes.divergences import CHANGES
 from reports.dtype_order import usual_first
 from reports.findings.cells import Cell
-from reports.findings.changes import CHANGES
 from reports.findings.intervals import number_line
 from reports.findings.report import Report, Version
 from reports.findings.verdict_signs import (

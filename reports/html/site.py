@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
 from oracles.backend.resource_limits import return_freed_memory
-from reports.changes.change import KIND_MEANINGS, Changes
-from reports.findings.changes import CHANGES
+from reports.changes.change import KIND_MEANINGS, BackendChanges
+from reports.changes.divergences import CHANGES
 from reports.findings.finding_text import extent_words
 from reports.findings.report import Report, read_report
 from reports.findings.verdict_signs import CHANGE_SIGNS, KIND_SIGNS, SIGNS_AND_MEANINGS, percentage
@@ -75,7 +75,7 @@ def write_site(
     runs: Sequence[str],
     out: str | os.PathLike[str],
     pages: Pages = lambda _: (),
-    steps: Sequence[Changes] = (),
+    steps: Sequence[BackendChanges] = (),
 ) -> Report:
     """Write the report of runs, oldest first, in place of an older report; return what it shows.
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from reports.changes.change import (
     RIGHT,
+    BackendChanges,
     CaseChange,
-    Changes,
     Example,
     causes_only_in,
     grouped,
@@ -78,7 +78,7 @@ class BackendNews:
         names = tuple(dict.fromkeys(name for each in listings for name in each.findings))
         self.drawn[case] = replace(unlisted(found), findings=names)
 
-    def changes(self, found: Sequence[Finding]) -> Changes:
+    def changes(self, found: Sequence[Finding]) -> BackendChanges:
         """Return what changed since the ledger; ``found`` are the findings of the current run.
 
         If there is a ledger and a case changed, a note names the command that records it, or the
@@ -98,7 +98,7 @@ class BackendNews:
             )
         elif changed and self.applied is not None:
             notes.append(f"  to record it: {update_command(self.backend)}")
-        return Changes(
+        return BackendChanges(
             self.backend, self.version, self._since, grouped(changed), self.same, tuple(notes)
         )
 
@@ -202,7 +202,7 @@ class RunLedgers:
         if everything != found:
             news.add_drawn(name, everything)
 
-    def changes(self, findings: Findings) -> list[Changes]:
+    def changes(self, findings: Findings) -> list[BackendChanges]:
         """Return what changed for each backend since its ledger.
 
         ``findings`` are those of the run, by backend.

@@ -10,7 +10,7 @@ from hashlib import sha256
 from typing import Any
 from urllib.parse import quote
 
-from reports.changes.change import Change, Changes
+from reports.changes.change import BackendChanges, Change
 from reports.changes.words import details, heading, sentence
 from reports.findings.finding import Finding, Findings
 from reports.findings.finding_text import counted, extent_words, shortened
@@ -41,7 +41,7 @@ def sarif(findings: Findings, record: RunRecord) -> str:
     )
 
 
-def changes_sarif(every: Sequence[Changes]) -> str:
+def changes_sarif(every: Sequence[BackendChanges]) -> str:
     """Return what changed for some backends as a SARIF log: an error if worse, else a note."""
     named = [(changes, each) for changes in every for each in changes.changes]
     return _log(
@@ -50,13 +50,13 @@ def changes_sarif(every: Sequence[Changes]) -> str:
     )
 
 
-def _change_id(changes: Changes, change: Change) -> str:
+def _change_id(changes: BackendChanges, change: Change) -> str:
     """Name a change by what it is about, so that it has the same name in the next run."""
     about = sorted(change.findings) or [change.says]
     return f"{changes.backend}/{change.kind}-{_fingerprint(' '.join(about))[:8]}"
 
 
-def _change_rule(changes: Changes, change: Change) -> dict[str, Any]:
+def _change_rule(changes: BackendChanges, change: Change) -> dict[str, Any]:
     text = sentence(change)
     return {
         "id": _change_id(changes, change),
@@ -65,7 +65,7 @@ def _change_rule(changes: Changes, change: Change) -> dict[str, Any]:
     }
 
 
-def _change_result(changes: Changes, change: Change, index: int) -> dict[str, Any]:
+def _change_result(changes: BackendChanges, change: Change, index: int) -> dict[str, Any]:
     text = f"{heading(changes)}. {sentence(change)}. {details(change)}."
     return _result_at(
         _change_id(changes, change),

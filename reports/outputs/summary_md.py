@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from reports.changes.divergences import setup_differences
 from reports.changes.words import markdown
-from reports.findings.changes import setup_differences
 from reports.findings.finding_text import extent_words
 from reports.findings.report import Report
 from reports.judgement import VERDICTS

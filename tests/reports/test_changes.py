@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from reports.findings.cells import Cell, Divergence
-from reports.findings.changes import (
+from reports.changes.divergences import (
     DivergenceChange,
     cell_changes,
     run_changes,
     setup_differences,
 )
+from reports.findings.cells import Cell, Divergence
 from reports.run_store.record import BackendRecord, Selection, TierOfCases
 from tests.reports.common import record
 

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from oracles.protocol import Unsupported
-from reports.changes.change import KINDS, Change, ChangeKind, Changes, Example, grouped
+from reports.changes.change import KINDS, BackendChanges, Change, ChangeKind, Example, grouped
 from reports.changes.change import CaseChange as One
 from reports.changes.of_runs import changes_of_runs
 from reports.changes.words import (
@@ -64,7 +64,7 @@ def one_fault(names: tuple[str, ...], answer: int) -> Answer:
 
 def changes(
     folder: Path, before: Answer, now: Answer, cases: list[Case], seeds: tuple[int, int] = (0, 0)
-) -> Changes:
+) -> BackendChanges:
     for name, answer, seed in (("before", before, seeds[0]), ("now", now, seeds[1])):
         judged_run(folder / name, {"faulty": answer}, cases, seed)
     [found] = changes_of_runs(open_run(f"{folder}/before"), open_run(f"{folder}/now"), ["faulty"])
@@ -290,7 +290,7 @@ def test_a_report_has_the_changes_of_its_last_runs(tmp_path: Path) -> None:
     assert f"- **worse**: {step.changes[0].says}" in summary_md(report).replace("\\", "")
 
 
-def planted_changes(*counts: int) -> Changes:
+def planted_changes(*counts: int) -> BackendChanges:
     """Changes of each kind, as many as ``counts``, each of one case."""
     found = [
         One(
@@ -305,7 +305,7 @@ def planted_changes(*counts: int) -> Changes:
         for kind, count in zip(KINDS, counts, strict=False)
         for number in range(count)
     ]
-    return Changes("ort", "2", "since 1", grouped(found), 7)
+    return BackendChanges("ort", "2", "since 1", grouped(found), 7)
 
 
 @pytest.mark.parametrize("counts", [(0,), (1, 1, 1, 1, 1), (4, 12, 3), (40, 40, 40, 1), (0, 0, 90)])
@@ -353,6 +353,6 @@ def test_all_outputs_say_the_same() -> None:
 
 def test_a_command_of_github_is_one_line() -> None:
     one = One(IDS[0], "worse", ("a",), ("100 % of\r\nlines: a, b",))
-    [command] = workflow_commands([Changes("a:b", "1,2", "since 1", (Change((one,)),), 0)])
+    [command] = workflow_commands([BackendChanges("a:b", "1,2", "since 1", (Change((one,)),), 0)])
     assert command.startswith("::error title=a%3Ab 1%2C2%2C since 1::worse: now 100 %25 of%0D%0A")
     assert "\n" not in command

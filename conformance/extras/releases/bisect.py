@@ -33,7 +33,7 @@ from conformance.judging.subject import Settings
 from conformance.judging.verdicts import script
 from oracles.backend.launch_config import DEFAULT_TIMEOUT, launch_configs
 from oracles.backend.loading import close, load_isolated
-from reports.changes.change import Changes
+from reports.changes.change import BackendChanges
 from reports.changes.of_runs import has_changed
 from reports.changes.words import screen
 from reports.findings.cells import Cell
@@ -123,7 +123,7 @@ def _changes(
     inputs: Sequence[str],
     shown: tuple[str, str],
     answers: Sequence[ReleaseAnswer],
-) -> Changes:
+) -> BackendChanges:
     """Compare the answers of two releases, by verdict where both were judged."""
     before, now = answers
     if before.judgement is not None and now.judgement is not None:
@@ -136,7 +136,7 @@ def _changes(
 def _lines(
     shown: tuple[str, str],
     answers: dict[str, ReleaseAnswer],
-    changes: Changes,
+    changes: BackendChanges,
     *,
     has_changed: bool,
 ) -> Iterator[str]:
@@ -159,7 +159,7 @@ def _json(
     known: list[str],
     change: ReleaseChange | None,
     answers: dict[str, ReleaseAnswer],
-    changes: Changes,
+    changes: BackendChanges,
 ) -> str:
     return json.dumps(
         {

@@ -15,9 +15,9 @@ from reports.changes.change import (
     RIGHT,
     SEVERITY,
     UNCLAIMED,
+    BackendChanges,
     CaseChange,
     ChangeKind,
-    Changes,
     Example,
     grouped,
     kind_of,
@@ -40,7 +40,7 @@ Releases = tuple[str, str]
 
 def change_of_results(
     case: Case, backend: str, releases: Releases, results: tuple[Judgement, Judgement]
-) -> Changes:
+) -> BackendChanges:
     """Compare the results of two releases in the tier quick as runs are compared."""
     with TemporaryDirectory(prefix="castigate-") as folder:
         stores: list[RunStore] = []
@@ -68,7 +68,7 @@ def change_of_answers(
     answers: tuple[Sequence[Any], Sequence[Any]],
     *,
     is_claimed: bool,
-) -> Changes:
+) -> BackendChanges:
     """Return what changed between the answers of two releases to ``inputs``, as JSON data.
 
     An answer is that of ``castigate explain``. If the backend does not claim the document, no
@@ -86,7 +86,7 @@ def change_of_answers(
         kind, example, (was, will) = min(found, key=lambda each: order.get(each[0], 3))
         changes = [CaseChange(case.id, kind, (was,), (will,), example=example, inputs=len(found))]
     before, now = releases
-    return Changes(backend, now, f"since {before}", grouped(changes), int(not found))
+    return BackendChanges(backend, now, f"since {before}", grouped(changes), int(not found))
 
 
 def given_of(case: Case, inputs: Sequence[str]) -> list[Any]:

@@ -32,7 +32,7 @@ from conformance.running.progress import progress_reporter
 from conformance.running.run import RunRequest, finish_run, request_of, run
 from oracles.backend.launch_config import DEFAULT_TIMEOUT, launch_configs
 from oracles.backend.loading import close, load_isolated
-from reports.changes.change import Changes
+from reports.changes.change import BackendChanges
 from reports.changes.of_runs import changes_of_runs
 from reports.changes.words import screen, workflow_commands
 from reports.findings.read_findings import read_findings
@@ -195,7 +195,7 @@ def _as_claimed(selection: Selection) -> Selection:
 
 def _compared(
     request: RunRequest, folder: str, jobs: int, before: RunStore | None
-) -> tuple[RunStore, Sequence[Changes]]:
+) -> tuple[RunStore, Sequence[BackendChanges]]:
     """Run the installed release, and compare it with a run, or with its ledger if that is None."""
     if before is not None:
         now = _finished(request, folder, jobs)
@@ -221,7 +221,7 @@ def _finished(request: RunRequest, folder: str, jobs: int) -> RunStore:
 
 
 def _write_outputs(
-    out: str, before: RunStore | None, now: RunStore, steps: Sequence[Changes]
+    out: str, before: RunStore | None, now: RunStore, steps: Sequence[BackendChanges]
 ) -> None:
     stores = [now] if before is None else [before, now]
     runs = [each.folder.display_name for each in stores]
