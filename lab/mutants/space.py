@@ -43,7 +43,7 @@ from oracles.protocol import Bits
 from oracles.reference.breakpoints import breakpoints
 from oracles.reference.expectations import has_branch
 from oracles.reference.reference_oracle import RejectedError
-from reports.findings.failing_inputs import answered_ruling
+from reports.findings.wrong import answered_ruling
 from reports.grading.allowed_answers import ALLOWED, Expectations
 from specs.branches import Ruling
 from specs.calls import SHAPE

@@ -24,7 +24,6 @@ from reports.findings.arithmetic_wrongs import (
     integers_through_floats,
 )
 from reports.findings.codec_wrongs import CODEC_WRONGS, no_limit
-from reports.findings.failing_inputs import expected_of, known_ruling
 from reports.findings.rule_wrongs import (
     ROUNDING_WORDS,
     other_modes,
@@ -47,9 +46,11 @@ from reports.findings.wrong import (
     behavior_of_c,
     computing,
     everywhere,
+    expected_of,
     if_answered,
     is_negative,
     is_same,
+    known_ruling,
     magnitudes_of,
     negated,
     nowhere,

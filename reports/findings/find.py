@@ -19,12 +19,11 @@ from reports.findings.cells import (
     WrongAnswers,
     is_exhaustive,
 )
-from reports.findings.failing_inputs import answered_ruling, known_ruling
 from reports.findings.finding import KINDS, UNEXPLAINED, ExplainedCase, Finding
 from reports.findings.intervals import region_words, segments
 from reports.findings.mechanism_search import MechanismSearch
 from reports.findings.root_causes import Undecided, explain_wrong_answers, sampled_kinds
-from reports.findings.wrong import Wrong, is_negative, negated
+from reports.findings.wrong import Wrong, answered_ruling, is_negative, known_ruling, negated
 from reports.findings.wrong import allowed as allowed_by_case
 from reports.grading.allowed_answers import describe_allowed, is_nan
 from reports.grading.divergences import datum_of, index_of_simplest

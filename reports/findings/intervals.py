@@ -18,7 +18,7 @@ from oracles.reference.exact import Number, decode
 from oracles.reference.exact_text import exact_decimal
 from oracles.reference.kernel_text import shortest_text
 from reports.counterexample.drawing import quoted
-from reports.findings.failing_inputs import FailingInputs
+from reports.findings.cells import FailingInputs
 from specs.formats import Format, listed
 
 MOST_INTERVALS = 3

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from reports.findings.cells import Cell, Divergence
-from reports.findings.failing_inputs import FailingInputs
+from reports.findings.cells import Cell, Divergence, FailingInputs
 from reports.judgement import Judgement
 from reports.problems import Note, WrongValues
 from reports.run_store.tables import case_row, input_counts

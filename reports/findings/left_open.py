@@ -12,9 +12,9 @@ from oracles.reference.expectations import has_branch
 from reports.counterexample.drawing import datum_text, value_text
 from reports.dtype_order import usual_first
 from reports.findings.cells import Cell
-from reports.findings.failing_inputs import expected_of, known_ruling
 from reports.findings.finding_text import counted
 from reports.findings.read_findings import read_cells
+from reports.findings.wrong import expected_of, known_ruling
 from reports.grading.allowed_answers import is_nan
 from reports.grading.divergences import datum_of, index_of_simplest
 from reports.judgement import VERDICTS

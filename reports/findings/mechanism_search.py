@@ -22,10 +22,16 @@ import numpy as np
 from oracles.protocol import Mask
 from reports.behaviors.regions import classify, region_phrase
 from reports.findings.cast_wrongs import wrongs_of, wrongs_tried_last
-from reports.findings.cells import StoredArrays, WrongAnswers, is_exhaustive
-from reports.findings.failing_inputs import AskedInputs, Samples, answered_ruling, known_ruling
+from reports.findings.cells import Samples, StoredArrays, WrongAnswers, is_exhaustive
 from reports.findings.intervals import count_regions
-from reports.findings.wrong import GivenAnswers, Wrong, predicted_failures
+from reports.findings.wrong import (
+    AskedInputs,
+    GivenAnswers,
+    Wrong,
+    answered_ruling,
+    known_ruling,
+    predicted_failures,
+)
 from specs.branches import Ruling
 from specs.formats import Format, format_named
 

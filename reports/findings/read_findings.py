@@ -18,8 +18,15 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from oracles.backend.resource_limits import return_freed_memory
-from reports.findings.cells import Cell, CellKey, Divergence, ShownRun
-from reports.findings.failing_inputs import FailingInputs, KnownColumns, failing_inputs
+from reports.findings.cells import (
+    Cell,
+    CellKey,
+    Divergence,
+    FailingInputs,
+    KnownColumns,
+    ShownRun,
+    failing_inputs,
+)
 from reports.findings.finding import ExplainedCase, Finding
 from reports.findings.intervals import segments
 from reports.grading.failure_runs import MOST_RUNS

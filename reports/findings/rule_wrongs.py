@@ -11,13 +11,14 @@ from dataclasses import replace
 from functools import cache, partial
 
 from oracles.protocol import Mask
-from reports.findings.failing_inputs import answered_ruling
+from reports.findings.wrong import answered_ruling
 from reports.findings.wrong import (
     CaseFormats,
     GivenAnswers,
     Patterns,
     RowAnswers,
     Wrong,
+    answered_ruling,
     computing,
     following,
     right,

@@ -3,30 +3,33 @@
 A row has the name and the sentence of a finding, says to which cases it applies, and computes its
 answers. It explains each answer of a backend that equals its own. If it follows the rules of
 another case instead, it explains each answer that these allow. ``cast_wrongs`` has the rows of
-casts.
+casts. Rows, and the search that tries them, ask here what the rules of a case allow for inputs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oracles.protocol import Mask
-from oracles.reference.expectations import has_branch
+from oracles.reference import expect_by_exact
+from oracles.reference.expect_by_kernels import KernelExpectations
+from oracles.reference.expectations import Expected, has_branch
 from oracles.reference.reference_oracle import Casts, with_nans
 from reports.behaviors.regions import (
+    Classes,
     applies_to,
+    classify,
     evaluate,
     has_behaviors,
     real_format,
     real_patterns,
 )
-from reports.findings.failing_inputs import AskedInputs, answered_ruling, expected_of
 from reports.grading.allowed_answers import (
     ALLOWED,
     NOT_ALLOWED,
@@ -37,6 +40,7 @@ from reports.grading.allowed_answers import (
 from specs.behaviors import behaviors
 from specs.branches import Ruling, rounded_otherwise
 from specs.cases import Case
+from specs.errors import CastigateError
 from specs.formats import Format, format_named
 from specs.model.vocabulary import Rounding
 from specs.ruling import ruling
@@ -44,6 +48,77 @@ from specs.ruling import ruling
 REFERENCE = Casts()
 """Shared by all cases, because it caches its answers to all patterns of narrow dtypes."""
 Patterns = NDArray[Any]
+EXPECTATIONS_KEPT = 64
+"""The most arrays of expectations that are cached: many mechanisms are tried on the same inputs."""
+DECODED_KEPT = 2
+"""The most arrays of inputs that are cached as the kernels decode them, for all rulings."""
+MOST_SAMPLED = 1024
+"""The most failing inputs, and the most others, of a sample on which mechanisms are tried."""
+
+
+@dataclass(frozen=True, eq=False)
+class AskedInputs:
+    """The inputs of a case that were asked, their answers, and which of them fail."""
+
+    rules: Ruling
+    inputs: NDArray[Any]
+    answers: NDArray[Any]
+    fails: Mask
+
+    @cached_property
+    def few(self) -> AskedInputs:
+        """A sample of at most ``MOST_SAMPLED`` failing inputs and ``MOST_SAMPLED`` others."""
+        chosen = [
+            places[:: max(1, -(-places.size // MOST_SAMPLED))]
+            for places in (np.flatnonzero(self.fails), np.flatnonzero(~self.fails))
+        ]
+        some = np.sort(np.concatenate(chosen))
+        return AskedInputs(self.rules, self.inputs[some], self.answers[some], self.fails[some])
+
+    @cached_property
+    def classes(self) -> Classes:
+        """The class of each input, as ``regions.classify`` defines it."""
+        return classify(self.rules.source, self.rules.target, self.inputs)
+
+    @cached_property
+    def expected(self) -> Expected:
+        """The answers that the case's rules allow to each input."""
+        return expected_of(self.rules, self.inputs)
+
+
+@lru_cache(1 << 14)
+def known_ruling(case: Case) -> Ruling | None:
+    """Return the ruling of a case; None if it has none, or its document no longer has the case."""
+    try:
+        return ruling(case)
+    except (CastigateError, KeyError):
+        return None
+
+
+def answered_ruling(case: Case) -> Ruling | None:
+    """Return the ruling of a case; None if there is none, or it rejects or opens the whole case."""
+    rules = known_ruling(case)
+    return None if rules is None or rules.is_rejection or rules.is_open else rules
+
+
+def expected_of(rules: Ruling, inputs: NDArray[Any]) -> Expected:
+    """Compute what a ruling allows for each input: by the kernels if they can, else by exact."""
+    is_numeric = rules.source.is_numeric and rules.target.is_numeric and not rules.worked
+    if not is_numeric:
+        return expect_by_exact.expect(rules, inputs)
+    return _expected_by_kernels(rules, inputs.tobytes())
+
+
+@lru_cache(EXPECTATIONS_KEPT)
+def _expected_by_kernels(rules: Ruling, inputs: bytes) -> Expected:
+    patterns, kernels = _decoded(rules.source, inputs)
+    return kernels.expect(rules, patterns)
+
+
+@lru_cache(DECODED_KEPT)
+def _decoded(source: Format, inputs: bytes) -> tuple[NDArray[Any], KernelExpectations]:
+    """Return the patterns in ``inputs``, and an object that decodes them once for all rulings."""
+    return np.frombuffer(inputs, source.storage), KernelExpectations()
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,8 +18,14 @@ from numpy.typing import NDArray
 
 from oracles.protocol import Mask
 from reports.findings.causes import REJECTED
-from reports.findings.cells import Cell, Divergence, StoredArrays, StoredSamples, WrongAnswers
-from reports.findings.failing_inputs import FailingInputs
+from reports.findings.cells import (
+    Cell,
+    Divergence,
+    FailingInputs,
+    StoredArrays,
+    StoredSamples,
+    WrongAnswers,
+)
 from reports.findings.mechanism_search import MechanismSearch, Reach
 from reports.findings.wrong import GivenAnswers
 from reports.gate.fault_comparison import fails_alike

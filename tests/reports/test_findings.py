@@ -15,7 +15,6 @@ import pytest
 
 from reports.findings import failing_inputs
 from reports.findings import read_findings as read_findings_module
-from reports.findings.failing_inputs import known_ruling
 from reports.findings.find import find_findings
 from reports.findings.finding import UNEXPLAINED, Finding
 from reports.findings.finding_text import finding_record, findings_lines
@@ -23,6 +22,7 @@ from reports.findings.judged_cells import cell_of
 from reports.findings.read_findings import causes_of, read_cells, read_findings
 from reports.findings.report import read_report
 from reports.findings.root_causes import Undecided
+from reports.findings.wrong import known_ruling
 from reports.html.site import write_site
 from reports.judgement import FAILING, Judgement, Verdict
 from reports.problems import BrokenPromise, Note

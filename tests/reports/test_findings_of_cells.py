@@ -10,7 +10,7 @@ import pytest
 
 from reports.findings.causes import Failure, find_causes
 from reports.findings.cells import Cell, Divergence
-from reports.findings.failing_inputs import answered_ruling, expected_of
+from reports.findings.wrong import answered_ruling, expected_of
 from reports.findings.find import find_findings
 from reports.findings.finding import ExplainedCase, Finding
 from reports.findings.finding_text import extent_words

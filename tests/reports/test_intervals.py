@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reports.behaviors.regions import classify, region_phrase
-from reports.findings.failing_inputs import FailingInputs
+from reports.findings.cells import FailingInputs
 from reports.findings.intervals import _finite, _intervals, region_words
 from reports.grading.failure_runs import gather
 from specs.formats import Format, format_named

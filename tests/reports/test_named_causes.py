@@ -10,13 +10,12 @@ import numpy as np
 import pytest
 
 from conformance.families.cast import follow
-from reports.findings.failing_inputs import AskedInputs
 from reports.findings.finding import UNEXPLAINED, Finding
 from reports.findings.finding_text import extent_words
 from reports.findings.mechanism_search import bits_of_choice, worth
 from reports.findings.read_findings import read_findings
 from reports.findings.rule_wrongs import other_mode
-from reports.findings.wrong import predicted_failures
+from reports.findings.wrong import AskedInputs, predicted_failures
 from specs.cases import Case
 from specs.formats import format_named
 from specs.ruling import ruling

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reports.findings.failing_inputs import KnownColumns, failing_inputs
+from reports.findings.cells import KnownColumns, failing_inputs
 from reports.grading.failure_runs import MOST_RUNS, Runs
 from reports.judgement import DatumArray, InputsAndAnswers, Judgement, decode_array
 from reports.problems import WrongForm

@@ -27,7 +27,7 @@ from conformance.extras.editions.ruling_changes import (
 )
 from oracles.reference import expect_by_exact
 from reports.counterexample.drawing import quoted
-from reports.findings.failing_inputs import expected_of
+from reports.findings.wrong import expected_of
 from reports.grading.allowed_answers import describe_allowed
 from reports.grading.divergences import datum_of, simplicity
 from reports.problems import ShownDatum

@@ -16,7 +16,7 @@ from oracles.claims import Claim, is_held_to, parse_claim
 from oracles.protocol import Bits, Mask
 from oracles.registry import BUILTINS
 from reports.behaviors.known_answers import KnownFramework, known_answers
-from reports.findings.failing_inputs import expected_of
+from reports.findings.wrong import expected_of
 from reports.grading.allowed_answers import ALLOWED, grade_answers, is_nan
 from reports.grading.divergences import datum_of, index_of_simplest
 from reports.problems import ShownDatum

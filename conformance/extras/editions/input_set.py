@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from reports.findings.failing_inputs import FailingInputs
+from reports.findings.cells import FailingInputs
 from reports.findings.intervals import region_words
 from reports.grading.divergences import simplest_between, simplicity
 from reports.grading.failure_runs import Runs
