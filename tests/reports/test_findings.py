@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from reports.findings import failing_inputs
 from reports.findings import read_findings as read_findings_module
+from reports.findings import wrong as wrong_module
 from reports.findings.find import find_findings
 from reports.findings.finding import UNEXPLAINED, Finding
 from reports.findings.finding_text import finding_record, findings_lines
@@ -296,7 +296,7 @@ def test_a_run_of_rules_that_have_changed_has_findings_too(
         raise CastigateError(f"gap: no rule applies to {case.id}")
 
     known_ruling.cache_clear()
-    monkeypatch.setattr(failing_inputs, "ruling", missing)
+    monkeypatch.setattr(wrong_module, "ruling", missing)
     try:
         found = read_findings(store)["faulty"]
     finally:
