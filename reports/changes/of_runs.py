@@ -261,8 +261,8 @@ def _outcome(cell: Cell, share: ExplainedCase | None) -> str:
     """Describe a case's result: a wrong element, a finding, the verdict or the message."""
     if share is not None and (tensor := share.wrong_tensor) is not None:
         return f"{tensor.given} gives {tensor.got}, not {' or '.join(tensor.allowed)}"
-    if share is not None and (told := share_words(share)):
-        return shortened(told, LONGEST_OUTCOME)
+    if share is not None and (words := share_words(share)):
+        return shortened(words, LONGEST_OUTCOME)
     if cell.broken and cell.broken[0].smallest is not None:
         first = cell.broken[0]
         given = datum_words(cell.source, first.smallest or "")

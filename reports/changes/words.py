@@ -28,8 +28,8 @@ def heading(changes: BackendChanges) -> str:
     same = f"{counted(changes.same, 'case')} as before"
     if not changes.has_cases:
         same = f"no case in common, {counted(changes.same, 'check')} of dtype pairs as before"
-    told = ", ".join([*news, same]) if news or not changes.has_cases else f"nothing changed, {same}"
-    return f"{changes.backend} {changes.now}, {changes.since}: {told}"
+    parts = [*news, same] if news or not changes.has_cases else ["nothing changed", same]
+    return f"{changes.backend} {changes.now}, {changes.since}: {', '.join(parts)}"
 
 
 def sentence(change: Change) -> str:

@@ -133,8 +133,8 @@ def example_words(finding: Finding) -> str:
     else the refused text, else the tensor with the problem; empty if the sentence says that
     already.
     """
-    told = share_words(finding.simplest)
-    return "" if told == finding.says else told
+    example = share_words(finding.simplest)
+    return "" if example == finding.says else example
 
 
 def share_words(explained: ExplainedCase) -> str:
@@ -142,8 +142,8 @@ def share_words(explained: ExplainedCase) -> str:
     if not explained.smallest:
         if explained.cell.check:
             return explained.answer
-        told = _result_words(explained) or _refused_text(explained)
-        return told or tensor_words(explained)
+        of_result = _result_words(explained) or _refused_text(explained)
+        return of_result or tensor_words(explained)
     given, answer = (
         datum_words(explained.cell.source, explained.smallest),
         datum_words(explained.cell.target, explained.answer),
@@ -164,9 +164,9 @@ def tensor_words(explained: ExplainedCase) -> str:
     The text is empty if the case has no such problem.
     """
     cell = explained.cell
-    tells = (WrongElement, WrongShape, WrongByAnyReading, BrokenPromise)
-    told = [each for each in cell.problems if isinstance(each, tells)]
-    return shortened(words(told[0])) if told else ""
+    kinds = (WrongElement, WrongShape, WrongByAnyReading, BrokenPromise)
+    described = [each for each in cell.problems if isinstance(each, kinds)]
+    return shortened(words(described[0])) if described else ""
 
 
 def _refused_text(explained: ExplainedCase) -> str:

@@ -101,7 +101,7 @@ class ExplainedRuns:
 
     @cached_property
     def likely(self) -> Placed | None:
-        """What ``placed`` is by a sample, perhaps with more runs; if None, ``placed`` is too."""
+        """What a sample shows of ``placed``, perhaps with more runs; None only if that is None."""
         return self.place("few")
 
     @cached_property

@@ -103,12 +103,12 @@ def same_findings(findings: Findings, backend: str, other: str) -> bool:
     return [*some] == [*others]
 
 
-def alike_roads(told: Mapping[str, Hashable]) -> Iterator[tuple[str, ...]]:
+def alike_roads(values: Mapping[str, Hashable]) -> Iterator[tuple[str, ...]]:
     """Yield the backends of a mapping by framework, those with equal values together."""
-    for group in road_groups(told):
+    for group in road_groups(values):
         found: dict[Hashable, list[str]] = {}
         for each in group.backends:
-            found.setdefault(told[each], []).append(each)
+            found.setdefault(values[each], []).append(each)
         yield from map(tuple, found.values())
 
 

@@ -57,7 +57,7 @@ def front_page(report: Report) -> dict[str, Any]:
 
 def _step(changes: BackendChanges) -> dict[str, Any]:
     """Return the heading and the changes of a backend for the template."""
-    told = [
+    found = [
         {
             "kind": each.kind,
             "kind_words": KIND_WORDS[each.kind],
@@ -66,7 +66,7 @@ def _step(changes: BackendChanges) -> dict[str, Any]:
         }
         for each in changes.changes
     ]
-    return {"heading": heading(changes), "changes": told}
+    return {"heading": heading(changes), "changes": found}
 
 
 def _drawn(report: Report) -> dict[str, Any] | None:

@@ -113,7 +113,7 @@ def _conflicts(report: Report, document: Document) -> Iterator[Conflict]:
         yield Conflict(name, clause, entry, broken.get(name, Counter()))
 
 
-NOT_TOLD = ("unsupported", "conforms")
+ONLY_COUNTED = ("unsupported", "conforms")
 """Verdicts that the page only counts; it lists checks of all other verdicts with their messages."""
 
 
@@ -121,17 +121,17 @@ NOT_TOLD = ("unsupported", "conforms")
 class LayoutChecks:
     """The checks of one kind on a backend: how many have each verdict, and their messages.
 
-    ``says`` names the kind. ``told`` has one check for each message; those with a verdict in
-    ``NOT_TOLD`` are left out.
+    ``says`` names the kind. ``shown`` has one check for each message; those with a verdict in
+    ``ONLY_COUNTED`` are left out.
     """
 
     backend: str
     says: str
     counts: Counter[str]
-    told: list[ToldCheck]
+    shown: list[ShownCheck]
 
 
-class ToldCheck(NamedTuple):
+class ShownCheck(NamedTuple):
     """A check with its name on the page; ``others`` counts further checks with the same message."""
 
     cell: Cell
@@ -148,7 +148,7 @@ def layout_checks(report: Report) -> Iterator[LayoutChecks]:
     for (backend, kind), cells in groups.items():
         cells.sort(key=lambda cell: (place[cell.source], place[cell.target]))
         counts = Counter(cell.verdict for cell in cells)
-        yield LayoutChecks(backend, _kind_words(kind), counts, [*_told(kind, cells)])
+        yield LayoutChecks(backend, _kind_words(kind), counts, [*_shown_checks(kind, cells)])
 
 
 def _kind_words(kind: str) -> str:
@@ -161,16 +161,16 @@ def _kind_words(kind: str) -> str:
     return "positions, lengths and layouts"
 
 
-def _told(kind: str, cells: Sequence[Cell]) -> Iterator[ToldCheck]:
+def _shown_checks(kind: str, cells: Sequence[Cell]) -> Iterator[ShownCheck]:
     """Group checks by their message; yield the first of each group, and how many others it has."""
     same: dict[str, list[Cell]] = {}
     for cell in cells:
-        if cell.verdict not in NOT_TOLD:
+        if cell.verdict not in ONLY_COUNTED:
             same.setdefault(cell.message, []).append(cell)
     for [first, *others] in same.values():
         dtype, *more = first.check.removeprefix(f"{kind}/").split("/")
         path = "".join(f" {part}" if ":" in part else f" → {part}" for part in more)
-        yield ToldCheck(first, dtype + path, len(others))
+        yield ShownCheck(first, dtype + path, len(others))
 
 
 @dataclass(frozen=True)
