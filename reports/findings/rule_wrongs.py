@@ -11,7 +11,6 @@ from dataclasses import replace
 from functools import cache, partial
 
 from oracles.protocol import Mask
-from reports.findings.wrong import answered_ruling
 from reports.findings.wrong import (
     CaseFormats,
     GivenAnswers,

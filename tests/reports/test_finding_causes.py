@@ -21,11 +21,10 @@ from reports.findings import root_causes
 from reports.findings.arithmetic_wrongs import moved_bits, nan_as_float32
 from reports.findings.cast_wrongs import form, wrongs_of
 from reports.findings.cells import StoredSamples, WrongAnswers
-from reports.findings.wrong import AskedInputs, answered_ruling
 from reports.findings.mechanism_search import MechanismSearch
 from reports.findings.read_findings import found_again, read_cells, read_findings
 from reports.findings.rule_wrongs import taken_for
-from reports.findings.wrong import GivenAnswers
+from reports.findings.wrong import AskedInputs, GivenAnswers, answered_ruling
 from reports.problems import (
     NotRefused,
 )

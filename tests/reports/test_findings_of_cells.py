@@ -10,10 +10,10 @@ import pytest
 
 from reports.findings.causes import Failure, find_causes
 from reports.findings.cells import Cell, Divergence
-from reports.findings.wrong import answered_ruling, expected_of
 from reports.findings.find import find_findings
 from reports.findings.finding import ExplainedCase, Finding
 from reports.findings.finding_text import extent_words
+from reports.findings.wrong import answered_ruling, expected_of
 from reports.judgement import NEXT_SCRIPT
 from reports.problems import (
     BrokenAdapter,
