@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from specs.calls import Call
-from specs.cases import Case
+from specs.cases import Call, Case
 
 Mask = NDArray[np.bool_]
 Bits = NDArray[Any]

@@ -8,8 +8,7 @@ from functools import cache, lru_cache
 from itertools import cycle
 from typing import cast
 
-from specs.calls import FORM, MEMBER, Argument, ArgumentKind, Call, Member
-from specs.cases import Case
+from specs.cases import FORM, MEMBER, Argument, ArgumentKind, Call, Case, Member
 from specs.formats import format_named
 from specs.loader import document_named
 from specs.model.document import FormEntry, ReceiverEntry

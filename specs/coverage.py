@@ -16,7 +16,7 @@ from typing import Literal, get_args
 
 from pydantic import BaseModel
 
-from specs.calls import FORM
+from specs.cases import FORM
 from specs.editions import edition
 from specs.errors import DocumentError, Location
 from specs.loader import DOCUMENTS, Document, document_named, load_document

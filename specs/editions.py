@@ -11,8 +11,7 @@ from functools import cache, cached_property
 from itertools import product
 from math import prod
 
-from specs.calls import FORM, MEMBER
-from specs.cases import Case
+from specs.cases import FORM, MEMBER, Case
 from specs.formats import Format, every_format, format_named, formats
 from specs.loader import Document, document_named
 from specs.model.document import (

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from specs.calls import FORM, MEMBER
 from specs.case_rules import matching_rules
-from specs.cases import Case
+from specs.cases import FORM, MEMBER, Case
 from specs.coverage import (
     Coverage,
     Encoder,

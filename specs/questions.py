@@ -15,9 +15,8 @@ from dataclasses import replace
 from math import prod
 from typing import NamedTuple
 
-from specs.calls import SHAPE
 from specs.case_rules import case_rules
-from specs.cases import Case, parse_shape
+from specs.cases import SHAPE, Case, parse_shape
 from specs.editions import edition
 from specs.errors import CastigateError, DocumentError, closest
 from specs.formats import dtype_spelled, dtypes_spelled, either, refuse_rounded_operands

@@ -43,8 +43,7 @@ from reports.findings.finding import Finding
 from reports.findings.read_findings import read_findings
 from reports.grading.divergences import datum_of
 from reports.run_store.open_run import open_run
-from specs.calls import SHAPE
-from specs.cases import Case, format_shape
+from specs.cases import SHAPE, Case, format_shape
 from specs.errors import CastigateError
 from specs.formats import Format, every_format
 from specs.loader import document_and_version, document_word, documents

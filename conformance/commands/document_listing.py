@@ -6,9 +6,8 @@ from collections.abc import Iterator
 
 from pydantic import BaseModel
 
-from specs.calls import FORM
 from specs.case_rules import matching_rules
-from specs.cases import Case
+from specs.cases import FORM, Case
 from specs.editions import Edition, edition, editions
 from specs.loader import Document
 from specs.model.document import FormEntry, PromiseEntry, RuleEntry

@@ -32,8 +32,7 @@ from lab.mutants.fault import (
 )
 from oracles.protocol import Bits, Returned
 from oracles.reference.reference_oracle import RejectedError
-from specs.calls import Call
-from specs.cases import Case
+from specs.cases import Call, Case
 from specs.errors import CastigateError, did_you_mean
 from specs.formats import format_named
 from specs.selection import case_named

@@ -46,8 +46,7 @@ from oracles.reference.reference_oracle import RejectedError
 from reports.findings.wrong import answered_ruling
 from reports.grading.allowed_answers import ALLOWED, Expectations
 from specs.branches import Ruling
-from specs.calls import SHAPE
-from specs.cases import Case, format_shape, shape_of
+from specs.cases import SHAPE, Case, format_shape, shape_of
 from specs.editions import editions, tensor_rule
 from specs.formats import EXHAUSTIVE_BITS, format_named
 from specs.loader import documents

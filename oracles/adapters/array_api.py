@@ -17,8 +17,7 @@ from oracles.adapters.script_text import bits_statement
 from oracles.adapters.scripted import function_of
 from oracles.memory_layouts import copied
 from oracles.protocol import Bits, Returned, Tensor, Unsupported
-from specs.calls import Call
-from specs.cases import Case
+from specs.cases import Call, Case
 from specs.formats import format_named
 from specs.loader import document_named
 

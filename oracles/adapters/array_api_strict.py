@@ -16,8 +16,7 @@ from oracles.adapters.dtype_table import names_in
 from oracles.adapters.refusals import load, require_variant
 from oracles.adapters.scripted import ScriptedOperation, Statements
 from oracles.protocol import Bits, Bound, Returned, Unsupported
-from specs.calls import Call
-from specs.cases import Case
+from specs.cases import Call, Case
 from specs.formats import format_named
 
 VARIANTS: tuple[str, ...] = ()

@@ -12,8 +12,7 @@ from oracles.adapters.refusals import first_line
 from oracles.adapters.script_text import bits_statement
 from oracles.adapters.scripted import function_of
 from oracles.protocol import Bits, Tensor, Unsupported
-from specs.calls import MEMBER, Argument, ArgumentKind, Call, Member
-from specs.cases import Case
+from specs.cases import MEMBER, Argument, ArgumentKind, Call, Case, Member
 from specs.formats import format_named
 
 WORD_VALUES: Mapping[str, object] = {
@@ -26,7 +25,7 @@ WORD_VALUES: Mapping[str, object] = {
     "ten": [10],
     "bytes": b"float32",
 }
-"""The Python values of ``specs.calls.ArgumentWord``."""
+"""The Python values of ``specs.cases.ArgumentWord``."""
 
 ArgumentTexts = Mapping[ArgumentKind, Callable[[str], str]]
 """How a framework writes each kind of argument, from the argument's value."""

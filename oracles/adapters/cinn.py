@@ -20,8 +20,7 @@ from oracles.adapters.paddle_tensors import load_paddle
 from oracles.adapters.refusals import require_variant
 from oracles.adapters.scripted import ScriptedOperation
 from oracles.protocol import Bits, Bound, NotInstalled, Returned, Tensor, Unsupported
-from specs.calls import Argument, ArgumentKind, Call, ReceiverKind
-from specs.cases import Case
+from specs.cases import Argument, ArgumentKind, Call, Case, ReceiverKind
 from specs.formats import format_named
 
 VARIANTS: tuple[str, ...] = ()

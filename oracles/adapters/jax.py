@@ -33,8 +33,7 @@ from oracles.adapters.scripted import Chained, Function, ScriptedOperation, Stat
 from oracles.adapters.stablehlo import COMPUTED, REDUCTION, precision_of, program, widths_of
 from oracles.adapters.stablehlo import HloOperation as XlaOperation
 from oracles.protocol import Bits, Bound, Returned, Unsupported
-from specs.calls import Call
-from specs.cases import Case, Shape
+from specs.cases import Call, Case, Shape
 from specs.formats import format_named
 
 ANYWHERE = ("jit", "folded", "stablehlo")

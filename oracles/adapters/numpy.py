@@ -16,8 +16,7 @@ from oracles.adapters.numpy_arrays import NumpyArrays
 from oracles.adapters.numpy_carriers import CARRIERS
 from oracles.adapters.refusals import require_variant
 from oracles.protocol import Bits, Returned, Unsupported
-from specs.calls import Call
-from specs.cases import Case
+from specs.cases import Call, Case
 
 VARIANTS: tuple[str, ...] = ()
 

@@ -23,8 +23,7 @@ from oracles.adapters.paddle_tensors import (
 from oracles.adapters.refusals import first_line, is_lacking, require_variant
 from oracles.adapters.scripted import Function, Scripted, ScriptedOperation, Statements
 from oracles.protocol import Bits, Bound, Returned, Unsupported
-from specs.calls import Call
-from specs.cases import Case
+from specs.cases import Call, Case
 from specs.formats import format_named
 
 VARIANTS: tuple[str, ...] = ("static", "executor")

@@ -11,7 +11,7 @@ from oracles.adapters.calls import CallSyntax, layer_output, ones
 from oracles.adapters.dtype_table import carrier_in
 from oracles.adapters.paddle_tensors import DTYPES, PaddleTensors, tensor_text
 from oracles.protocol import Bits, Returned, Tensor, Unsupported
-from specs.calls import Argument, Call, Member
+from specs.cases import Argument, Call, Member
 
 UNFILLED = ("uint16", "uint32", "uint64")
 """The dtypes of which paddle fills no tensors."""

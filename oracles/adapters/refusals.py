@@ -9,8 +9,7 @@ from typing import Any
 
 from oracles.protocol import NotInstalled, Unsupported
 from oracles.registry import requirements_in
-from specs.calls import SHAPE
-from specs.cases import Case
+from specs.cases import SHAPE, Case
 from specs.ruling import ruling
 
 PLAIN_MODES: Mapping[str, frozenset[str] | None] = {

@@ -44,8 +44,7 @@ from oracles.adapters.torch_tensors import (
 )
 from oracles.memory_layouts import in_huge_pages
 from oracles.protocol import Bits, Bound, DeviceSwept, NotInstalled, Returned, Unsupported
-from specs.calls import Call
-from specs.cases import CARRIER, Case
+from specs.cases import CARRIER, Call, Case
 from specs.formats import format_named
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from oracles.adapters.refusals import first_line
 from oracles.adapters.torch_tensors import DTYPES, VIEWED, TorchTensors, shares_memory, tensor_text
 from oracles.memory_layouts import copied
 from oracles.protocol import Bits, Returned, Tensor, Unsupported
-from specs.calls import Argument, Call, Member
+from specs.cases import Argument, Call, Member
 from specs.formats import format_named
 
 Members = Mapping[str, Any]

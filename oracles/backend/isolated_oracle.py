@@ -49,8 +49,7 @@ from oracles.backend.supervised_process import ProcessFailed, SupervisedProcess,
 from oracles.memory_layouts import BatchAnswers, TensorBatch, layout_of
 from oracles.protocol import Bits, Bound, Swept, Tensor
 from specs import VERSION
-from specs.calls import Call
-from specs.cases import Case
+from specs.cases import Call, Case
 from specs.errors import CastigateError
 from specs.formats import format_named
 

@@ -27,8 +27,7 @@ from oracles.protocol import (
     offers,
     row_limits_of,
 )
-from specs.calls import Argument, Call, Member
-from specs.cases import Case
+from specs.cases import Argument, Call, Case, Member
 from specs.operations import methods_of_families
 
 if TYPE_CHECKING:

@@ -18,8 +18,7 @@ import numpy as np
 from oracles.backend.replies import checked, malformed
 from oracles.memory_layouts import TensorBatch
 from oracles.protocol import Bits, Returned, Tensor
-from specs.calls import Call
-from specs.cases import Case
+from specs.cases import Call, Case
 from specs.formats import format_named
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from specs.calls import Argument, Call, ReceiverKind
+from specs.cases import Argument, Call, ReceiverKind
 
 DEVICES: Mapping[str, str] = {"cpu": "cpu", "gpu": "gpu"}
 CUDA_DEVICES: Mapping[str, str] = {"cpu": "cpu", "cuda": "gpu", "cuda:1": "gpu"}

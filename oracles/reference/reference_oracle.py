@@ -19,9 +19,8 @@ from oracles.reference.expect_by_kernels import KernelExpectations
 from oracles.reference.expectations import Expected, has_branch
 from specs import VERSION
 from specs.branches import Ruling
-from specs.calls import Call, Member, ReceiverKind
 from specs.case_calls import case_of_member, member_of
-from specs.cases import Case
+from specs.cases import Call, Case, Member, ReceiverKind
 from specs.formats import Format, format_named
 from specs.outcomes import Nan
 from specs.ruling import ruling

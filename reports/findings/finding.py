@@ -24,7 +24,7 @@ from reports.findings.cells import Cell
 from reports.judgement import NEXT_SCRIPT
 from reports.problem_words import words
 from reports.problems import WrongTensor
-from specs.calls import SHAPE
+from specs.cases import SHAPE
 from specs.formats import Format, format_named
 from specs.loader import documents
 from specs.model.strict_model import explain_validation_error

@@ -18,7 +18,7 @@ from reports.findings.finding_text import (
     tensor_words,
 )
 from reports.run_store.record import RunRecord
-from specs.calls import SHAPE
+from specs.cases import SHAPE
 from specs.loader import documents
 from specs.plain_text import plain_text
 

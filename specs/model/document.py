@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, NamedTuple, get_args
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 
 from specs.behaviors import reductions
-from specs.calls import FORM, ArgumentKind, ArgumentWord, Device, ReceiverKind
+from specs.cases import FORM, ArgumentKind, ArgumentWord, Device, ReceiverKind
 from specs.errors import Location, closest, unknown_word
 from specs.formats import every_format, formats
 from specs.model.block_entry import BlockAnswers, BlocksEntry

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from specs.calls import FORM, MEMBER
+from specs.cases import FORM, MEMBER
 from specs.errors import Location, did_you_mean, unknown_word
 from specs.formats import Format, every_format, format_named
 from specs.model.document import (

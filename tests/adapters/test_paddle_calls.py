@@ -14,8 +14,7 @@ from oracles.adapters.paddle import Paddle
 from oracles.adapters.paddle_calls import shares_memory
 from oracles.protocol import Returned, Unsupported, WithCall
 from oracles.registry import Backend
-from specs.calls import Argument, Call, Member
-from specs.cases import Case
+from specs.cases import Argument, Call, Case, Member
 from specs.formats import format_named
 from specs.selection import case_named
 from tests.adapters.contract import make

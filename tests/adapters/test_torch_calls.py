@@ -11,8 +11,7 @@ import pytest
 
 from oracles.adapters.torch_tensors import DTYPES
 from oracles.protocol import Bits, Returned, Unsupported, WithCall
-from specs.calls import Argument, Call, Member, ReceiverKind
-from specs.cases import Case
+from specs.cases import Argument, Call, Case, Member, ReceiverKind
 from tests.adapters.common import assert_same, bits_of, patterns_of, some_patterns
 from tests.adapters.contract import make
 

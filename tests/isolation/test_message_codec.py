@@ -35,9 +35,8 @@ from oracles.backend.remote_errors import (
     unsendable_answer,
 )
 from oracles.protocol import Bits, Bound, Returned, Tensor, Unsupported
-from specs.calls import Argument, Call, Member
 from specs.case_calls import call_of, receiver_of
-from specs.cases import Case
+from specs.cases import Argument, Call, Case, Member
 from specs.chains import Company, chain_named
 from specs.selection import select
 from tests.search import examples

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from conformance.families.reference import Reference
 from oracles.protocol import Returned
 from oracles.reference.call_dispatch import DTYPE_NAMES, Decision, RefusedError, decide
-from specs.calls import Argument, ArgumentKind, ArgumentWord, Call, Member, ReceiverKind
 from specs.case_calls import call_of, linear_call
+from specs.cases import Argument, ArgumentKind, ArgumentWord, Call, Member, ReceiverKind
 from specs.selection import case_named
 
 

@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from specs.calls import FORM, MEMBER, Argument, Call, Member
 from specs.case_calls import call_of, case_of_member, form_of, linear_call, mixed_call
-from specs.cases import Case
+from specs.cases import FORM, MEMBER, Argument, Call, Case, Member
 from specs.editions import tensor_rule
 from specs.loader import document_named
 from specs.outcomes import Anything

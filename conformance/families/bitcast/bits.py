@@ -16,8 +16,7 @@ from oracles.backend.replies import stored
 from oracles.backend.requests import AboutTensor
 from oracles.protocol import Bits
 from oracles.reference.reference_oracle import RejectedError
-from specs.calls import SHAPE
-from specs.cases import Case, format_shape
+from specs.cases import SHAPE, Case, format_shape
 from specs.formats import format_named
 
 WORD = 64

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from math import prod
 
-from specs.calls import SHAPE
 from specs.case_rules import EVERY_INPUT, CaseRule
-from specs.cases import SCALAR, Case, Shape, format_shape, shape_of
+from specs.cases import SCALAR, SHAPE, Case, Shape, format_shape, shape_of
 from specs.editions import SHAPE_CONDITIONS, Edition, edition
 from specs.formats import Format, format_named
 from specs.loader import Document, document_named

@@ -16,8 +16,7 @@ from reports.counterexample.drawing import datum_text
 from reports.grading.allowed_answers import ALLOWED, NOT_ALLOWED, grade_answers
 from reports.grading.divergences import datum_of
 from reports.problems import BrokenPromise
-from specs.calls import Call
-from specs.cases import Case
+from specs.cases import Call, Case
 from specs.formats import format_named
 from specs.ruling import ruling
 

@@ -39,7 +39,6 @@ from oracles.backend.replies import (
 from oracles.backend.requests import MakeCall
 from oracles.protocol import Bits, Returned, Tensor
 from reports.problems import BrokenPromise, Fault, Refused, Unoffered, WrongShape
-from specs.calls import FORM, Call
 from specs.case_calls import (
     LINEAR_PARAMETERS,
     call_of,
@@ -50,7 +49,7 @@ from specs.case_calls import (
     mixed_call,
     receiver_of,
 )
-from specs.cases import Case, parse_shape
+from specs.cases import FORM, Call, Case, parse_shape
 from specs.editions import tensor_rule
 from specs.model.document import LAYER_RUNS, RECEIVER_UNCHANGED, PromiseEntry, ReceiverEntry
 from specs.plain_text import plain_line

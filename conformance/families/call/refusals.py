@@ -25,9 +25,8 @@ from oracles.backend.replies import Answered, Raised, Reply
 from oracles.backend.requests import MakeCall
 from oracles.protocol import Bits
 from reports.problems import BrokenPromise, Fault
-from specs.calls import ReceiverKind
 from specs.case_calls import call_of, form_of, member_of, receiver_of
-from specs.cases import Case
+from specs.cases import Case, ReceiverKind
 from specs.editions import edition
 from specs.loader import document_named
 from specs.ruling import ruling

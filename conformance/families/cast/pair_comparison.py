@@ -18,8 +18,7 @@ from reports.counterexample.drawing import complex_text, value_text
 from reports.findings.finding_text import OUTCOME_WORDS, datum_words
 from reports.grading.allowed_answers import ALLOWED, NOT_RECOMMENDED, describe_allowed
 from specs.branches import Ruling
-from specs.calls import FORM, MEMBER
-from specs.cases import Case
+from specs.cases import FORM, MEMBER, Case
 from specs.formats import Format, format_named
 from specs.operations import operation_of
 from specs.outcomes import Anything, Rejected

@@ -10,8 +10,7 @@ import numpy as np
 
 from conformance.families.reference import Reference
 from oracles.protocol import Bits, Returned, Unsupported
-from specs.calls import Call
-from specs.cases import Case
+from specs.cases import Call, Case
 
 RIGHT = Reference()
 BYTES = 1 << 20

@@ -20,8 +20,7 @@ from oracles.backend.launch_config import LaunchConfig
 from oracles.backend.loading import close, load_isolated
 from oracles.protocol import Returned, Unsupported
 from reports.judgement import Judgement
-from specs.calls import Call
-from specs.cases import Case
+from specs.cases import Call, Case
 from specs.selection import select
 from tests.conformance.feeding import answering, feed, judged, planted
 

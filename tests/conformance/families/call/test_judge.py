@@ -14,8 +14,7 @@ from oracles.backend.replies import malformed
 from oracles.protocol import Returned, Tensor, Unsupported
 from reports.judgement import Judgement
 from reports.problem_words import words
-from specs.calls import Call
-from specs.cases import Case
+from specs.cases import Call, Case
 from specs.loader import document_named
 from specs.ruling import ruling
 from specs.selection import case_named

@@ -16,8 +16,7 @@ from oracles.backend.requests import Cast, CastBatch
 from oracles.protocol import Unsupported
 from reports.grading.allowed_answers import Expectations, grade_answers
 from reports.judgement import Judgement
-from specs.calls import Call
-from specs.cases import Case
+from specs.cases import Call, Case
 from specs.ruling import ruling
 from specs.selection import case_named
 from tests.conformance import feeding
