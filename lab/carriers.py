@@ -18,10 +18,9 @@ from lab.command import run
 from reports.grading.allowed_answers import ALLOWED, Expectations, grade_answers
 from specs.cases import Case
 from specs.editions import editions
-from specs.formats import Format, format_named
+from specs.formats import Format, format_named, value_of
 from specs.loader import documents
 from specs.outcomes import Behaves, Either, Exactly, Outcome, Round, Same, Value, Wrap
-from specs.pair_conditions import value_of
 from specs.ruling import ruling
 
 ELEMENTS = 1_000_000

@@ -20,9 +20,8 @@ from specs.branches import Ruling
 from specs.cases import Case
 from specs.editions import edition
 from specs.errors import CastigateError
-from specs.formats import dtype_spelled, dtypes_spelled, format_named
+from specs.formats import dtype_spelled, dtypes_spelled, format_named, is_exact
 from specs.loader import document_and_version, document_named
-from specs.pair_conditions import is_exact
 from specs.ruling import ruling
 from specs.selection import cases_of_pair
 
@@ -204,13 +203,9 @@ def is_listed(case: Case) -> bool:
     return (case.source, case.target) in listed and not ruling(case).refused_branches
 
 
-def steps_of(document: str, version: str) -> list[Case]:
-    """Return the casts of a version that can be steps, in the order of its cases."""
-    return list(_steps_of(document, version))
-
-
 @lru_cache(PATHS_KEPT)
-def _steps_of(document: str, version: str) -> tuple[Case, ...]:
+def steps_of(document: str, version: str) -> tuple[Case, ...]:
+    """Return the casts of a version that can be steps, in the order of its cases."""
     cases = edition(document_named(document), version).cases()
     return tuple(filter(_may_stand, cases)) if has_chains(document) else ()
 
@@ -221,11 +216,12 @@ def chains_of(document: str, version: str, *, has_all_modes: bool = True) -> Ite
     If not ``has_all_modes``, leave out chains of which both steps have other modes than the default
     ones of their pairs.
     """
+    steps = steps_of(document, version)
     by_source: dict[str, list[Case]] = {}
-    for case in steps_of(document, version):
+    for case in steps:
         by_source.setdefault(case.source, []).append(case)
-    default = {(each.source, each.target): each for each in reversed(steps_of(document, version))}
-    for first in steps_of(document, version):
+    default = {(each.source, each.target): each for each in reversed(steps)}
+    for first in steps:
         is_default = first is default[first.source, first.target]
         for second in by_source.get(first.target, ()):
             if has_all_modes or is_default or second is default[second.source, second.target]:

@@ -3,6 +3,9 @@
 A part of a document whose `lines` point at the page is an encoder. Several documents may encode one
 page together. If the page has a section per version, a line also counts as encoded where the
 section of another version repeats it, provided that the encoder applies to that version.
+
+A new edition of the page is compared with the encoded one: which lines changed, and which ranges of
+a document moved.
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ from specs.model.page_lines import (
     PageDigests,
     PointedEntry,
     align,
+    line_digests,
     page_beside,
 )
 
@@ -365,3 +369,63 @@ def _title(version: str, span: LineSpan) -> str:
 def version_at(sections: dict[str, LineSpan], line: int) -> str | None:
     """Return the version whose section contains a line; None if no section does."""
     return next((name for name, (first, last) in sections.items() if first <= line <= last), None)
+
+
+@dataclass(frozen=True)
+class MovedRange:
+    """A document's range of lines that a new edition of the page moves or changes.
+
+    ``now`` is the range in the new edition; None if its text (of a section, an end) changed.
+    """
+
+    document: Document
+    label: str
+    location: Location
+    before: LineSpan
+    now: LineSpan | None
+
+
+@dataclass(frozen=True)
+class PageChange:
+    """The difference of a page's new edition: lines that are gone, new lines, and moved ranges."""
+
+    gone: list[LineSpan]
+    new: list[LineSpan]
+    moved: list[MovedRange]
+
+
+def compare_page(found: Coverage, text: str) -> PageChange | None:
+    """Compare the text of a page's new edition with the encoded one; None if no line differs."""
+    old, new = found.page, PageDigests(found.page.name, line_digests(text))
+    if new.digests == old.digests:
+        return None
+    old_lines, new_lines = old.texts(old.whole), new.texts(new.whole)
+    new_line_of = align(old.digests, new.digests, old_lines, new_lines).repeated
+    unchanged = set(new_line_of.values())
+    moved = []
+    for document in found.documents:
+        for label, location, before in _ranges(document):
+            lines = [new_line_of.get(line) for line in old.texts(before)]
+            first, last = (lines[0], lines[-1]) if lines else (None, None)
+            now = LineSpan(first, last) if first is not None and last is not None else None
+            if now is not None and label != SECTION and lines != new.texts(now):
+                now = None
+            if now != before:
+                moved.append(MovedRange(document, label, location, before, now))
+    return PageChange(
+        old.spans(line for line in old_lines if line not in new_line_of),
+        new.spans(line for line in new_lines if line not in unchanged),
+        moved,
+    )
+
+
+def _ranges(document: Document) -> Iterator[tuple[str, Location, LineSpan]]:
+    """Yield each range of lines in a document, after the label of its owner and its location."""
+    for name, section in sections_of(document).items():
+        yield SECTION, ("versions", name, "section"), section
+    for encoder in encoders(document):
+        for span in encoder.spans or ():
+            yield encoder.label, (*encoder.location, "lines"), span
+    for index, exclusion in enumerate(document.entry.not_encoded):
+        for span in exclusion.lines:
+            yield "not-encoded", ("not-encoded", index, "lines"), span

@@ -5,14 +5,15 @@ Some rules are about a tensor as a whole: its rank, number of elements, and tile
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import product
 from math import prod
 
 from specs.cases import FORM, MEMBER, Case
-from specs.formats import Format, every_format, format_named, formats
+from specs.formats import Format, every_format, format_named, formats, is_exact, rounds
+from specs.house_rules import choice_for
 from specs.loader import Document, document_named
 from specs.model.document import (
     ABSENT,
@@ -25,7 +26,6 @@ from specs.model.document import (
     TensorRuleEntry,
 )
 from specs.operations import of_family
-from specs.pair_conditions import is_exact, rounds
 
 SHAPE_CONDITIONS = ("width", "rank", "last", "last-by-bits", "elements")
 """The keys of conditions on a tensor's shape; only a case that has a shape meets them."""
@@ -138,8 +138,6 @@ class Edition:
         if house is None:
             yield from self._pairs_of_page()
             return
-        from specs.house_choices import choice_for  # Few documents have house rules.
-
         for pair in self._pairs_of_page():
             if pair in self.listed and choice_for(house, *map(format_named, pair)) is not None:
                 yield pair
@@ -175,7 +173,7 @@ class Edition:
         Of a pair, the case of default modes is the first.
         """
         name = self.document.name
-        cases: CasesOf | None = of_family(self.document.entry.operation, "cases")
+        cases = of_family(self.document.entry.operation, "cases")
         if cases is not None:
             yield from cases(self)
             return
@@ -197,9 +195,6 @@ class Edition:
                 order = [key for key, _ in self.parameters() if key in example.with_]
                 modes = tuple((key, example.with_[key]) for key in order)
                 yield Case(name, self.version, example.from_, example.to, modes, example_name)
-
-
-CasesOf = Callable[[Edition], Iterator[Case]]
 
 
 @cache

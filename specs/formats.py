@@ -1,4 +1,4 @@
-"""Dtypes: one ``Format`` for each entry of ``formats.yaml``, and the names people give them.
+"""Dtypes: one ``Format`` for each entry of ``formats.yaml``, their values, and people's names.
 
 Such names are ``fp32``, ``torch.float8_e4m3fn``, ``DT_HALF`` and ``s32``.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Literal
@@ -220,6 +221,58 @@ def _width(entry: FormatEntry, known: dict[str, Format]) -> int:
             return 2 * known[entry.part].bits
         case _:
             return entry.bits
+
+
+@cache
+def value_of(fmt: Format, code: int) -> Fraction:
+    """Return the value of a finite pattern of a numeric format."""
+    if fmt.is_integral:
+        return Fraction(code - (fmt.mask + 1) if code & fmt.sign_bit else code)
+    magnitude = code & ~fmt.sign_bit
+    exponent, mantissa = divmod(magnitude, 1 << fmt.entry.mantissa)
+    hidden = exponent > 0 or fmt.entry.zero == "none"
+    significand = mantissa + (1 << fmt.entry.mantissa if hidden else 0)
+    power = max(exponent - fmt.entry.bias, fmt.lowest_exponent) - fmt.entry.mantissa
+    value = significand * Fraction(2) ** power
+    return -value if code & fmt.sign_bit else value
+
+
+@cache
+def is_exact(source: Format, target: Format) -> bool:
+    """Return whether the target has every finite value of the source.
+
+    If one of them is not numeric, return whether they are the same format.
+    """
+    if not (source.is_numeric and target.is_numeric):
+        return source == target
+    return (
+        not rounds(source, target)
+        and value_of(source, source.max_code) <= value_of(target, target.max_code)
+        and value_of(source, source.lowest_code) >= value_of(target, target.lowest_code)
+    )
+
+
+@cache
+def rounds(source: Format, target: Format) -> bool:
+    """Return whether the target's range has some value of the source that the target lacks.
+
+    Return False if one of the formats is not numeric.
+    """
+    if not (source.is_numeric and target.is_numeric):
+        return False
+    if _quantum(source) < _quantum(target):
+        return True
+    if target.is_integral:
+        return False
+    digits = source.bits - source.is_signed if source.is_integral else source.precision
+    # A value in the target's range has no more bits than its largest one, in units of the source.
+    in_range = int(value_of(target, target.max_code) / Fraction(2) ** _quantum(source)).bit_length()
+    return min(digits, in_range) > target.precision
+
+
+def _quantum(fmt: Format) -> int:
+    """Return the exponent of the power of two that is the smallest distance between two values."""
+    return 0 if fmt.is_integral else fmt.lowest_exponent - fmt.entry.mantissa
 
 
 PREFIX = re.compile(r".*[.:](?=.)|^(?i:DT_)|^k(?=[A-Z])")

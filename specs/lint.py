@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from specs.case_rules import matching_rules
 from specs.cases import FORM, MEMBER, Case
 from specs.coverage import (
     Coverage,
@@ -23,6 +22,7 @@ from specs.editions import editions, prove_tensors
 from specs.errors import DocumentError, Location
 from specs.loader import Document
 from specs.model.page_lines import LineSpan, PageDigests
+from specs.ruling import matching_rules
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,6 @@ from dataclasses import replace
 from math import prod
 from typing import NamedTuple
 
-from specs.case_rules import case_rules
 from specs.cases import SHAPE, Case, parse_shape
 from specs.editions import edition
 from specs.errors import CastigateError, DocumentError, closest
@@ -23,7 +22,7 @@ from specs.formats import dtype_spelled, dtypes_spelled, either, refuse_rounded_
 from specs.loader import document_and_version, document_named, documents, typed_name, yardsticks
 from specs.operations import is_cast
 from specs.outcomes import Anything
-from specs.ruling import ruling
+from specs.ruling import case_rules, ruling
 from specs.selection import case_named, cases_of_pair
 
 SHAPE_TEXT = re.compile(r"scalar|\d{1,9}(x\d{1,9}){0,63}", re.ASCII)

@@ -1,20 +1,22 @@
 """Resolves a case to its ruling: which rule takes which inputs, and the outcome of each.
 
-Every ruling is proved total and unambiguous when it is made.
+Every ruling is proved total and unambiguous when it is made. Where single inputs have no rules,
+the family of the operation finds the rules of a case.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
-from functools import cache, lru_cache, partial
-from typing import TypeVar
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
+from typing import NamedTuple, TypeVar
 
 from specs.branches import AnswerDue, Branch, Ruling
 from specs.cases import Case
 from specs.editions import Edition, edition
 from specs.errors import CastigateError, DocumentError, Location
 from specs.formats import Format, format_named
+from specs.house_rules import decided
 from specs.loader import Document, document_named
 from specs.model.document import (
     ABSENT,
@@ -31,7 +33,7 @@ from specs.model.vocabulary import (
     Rounding,
     atoms,
 )
-from specs.operations import is_by_input
+from specs.operations import is_by_input, of_family
 from specs.outcomes import (
     Anything,
     Behaves,
@@ -48,6 +50,7 @@ from specs.outcomes import (
 )
 from specs.totality import first_impossible, partition_atoms
 
+EVERY_INPUT = "every input"
 ANSWER = "answer"
 """The outcome word of a rule about the whole case: it requires an answer, so an error breaks it."""
 
@@ -91,8 +94,6 @@ def rule_case(document: Document, case: Case) -> Ruling:
     found = replace(_prove(document, case, branches), answer_due=_answer_due(document, case, rules))
     if document.house is None:
         return found
-    from specs.house_choices import decided  # Few documents have house rules.
-
     return decided(document.house, case, found)
 
 
@@ -257,7 +258,10 @@ def _prove(document: Document, case: Case, branches: list[Branch]) -> Ruling:
     round in one way, and only casts of numbers may have the outcome `error` for some inputs.
     """
     source, target = format_named(case.source), format_named(case.target)
-    error = partial(_error, document)
+
+    def error(branch: Branch, message: str) -> DocumentError:
+        return document.source.error(("rules", branch.rule), message)
+
     if not branches:
         is_listed = (case.source, case.target) in edition(document, case.version).listed
         advice = (
@@ -317,10 +321,6 @@ def _rounding(outcome: Outcome) -> Rounding | None:
     return None
 
 
-def _error(document: Document, branch: Branch, message: str) -> DocumentError:
-    return document.source.error(("rules", branch.rule), message)
-
-
 def _example(example: ExampleEntry, case: Case) -> Ruling:
     assert case.example is not None
     worked = tuple((int(source, 16), int(target, 16)) for source, target in example.table.items())
@@ -331,3 +331,62 @@ def _example(example: ExampleEntry, case: Case) -> Ruling:
     return Ruling(
         format_named(case.source), format_named(case.target), "toward-zero", branches, None, worked
     )
+
+
+class CaseRule(NamedTuple):
+    """A rule, the inputs of a case that it covers, and whether it leaves their results open.
+
+    If no single input has a result of its own, ``inputs`` says in the words of the document what
+    the rule is about. ``is_rejection`` says that the rule of such a case requires an error; it is
+    false where single inputs have rules.
+    """
+
+    rule: str
+    level: str
+    clause: str
+    inputs: str
+    is_open: bool
+    is_rejection: bool = False
+
+
+@dataclass(frozen=True)
+class MatchingRules:
+    """The names of the rules that apply to a case.
+
+    ``is_rejection`` says that they require an error for the whole case.
+    """
+
+    rules: tuple[str, ...]
+    is_rejection: bool
+
+
+def case_rules(document: Document, case: Case) -> Iterator[CaseRule]:
+    """Yield each rule of a case, once for each class of inputs that it takes.
+
+    A rule that only requires some answer takes none. Raise DocumentError if the rules leave a gap,
+    overlap, or have another fault.
+    """
+    rules_of = of_family(document.entry.operation, "rules")
+    yield from _of_inputs(rule_case(document, case)) if not rules_of else rules_of(document, case)
+
+
+def _of_inputs(ruling: Ruling) -> Iterator[CaseRule]:
+    for branch in ruling.branches:
+        covers_all = ruling.is_open or len(ruling.branches) == 1
+        inputs = EVERY_INPUT if covers_all else branch.input_class
+        is_open = isinstance(branch.outcome, Anything)
+        yield CaseRule(branch.rule, branch.level, branch.clause, inputs, is_open)
+
+
+def matching_rules(document: Document, case: Case) -> MatchingRules:
+    """Return the rules of a case; raise DocumentError if they leave a gap or have another fault."""
+    rules_of = of_family(document.entry.operation, "rules")
+    if rules_of:
+        found = [*rules_of(document, case)]
+        names = dict.fromkeys(each.rule for each in found)
+        return MatchingRules(tuple(names), any(each.is_rejection for each in found))
+    ruling = rule_case(document, case)
+    rules = dict.fromkeys(branch.rule for branch in ruling.branches)
+    if ruling.answer_due is not None:
+        rules[ruling.answer_due.rule] = None
+    return MatchingRules(tuple(rules), ruling.is_rejection)

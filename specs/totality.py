@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 
 from specs.behaviors import Behavior, behavior_named
-from specs.formats import Format
+from specs.formats import Format, is_exact, rounds
 from specs.model.vocabulary import INPUT_CLASSES, OTHERWISE, REPRESENTABLE_ZONES, Atom, atoms
 from specs.outcomes import (
     Anything,
@@ -28,7 +28,6 @@ from specs.outcomes import (
     Value,
     Wrap,
 )
-from specs.pair_conditions import is_exact, rounds
 
 
 @dataclass(frozen=True)

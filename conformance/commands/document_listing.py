@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from pydantic import BaseModel
 
-from specs.case_rules import matching_rules
 from specs.cases import FORM, Case
 from specs.editions import Edition, edition, editions
 from specs.loader import Document
 from specs.model.document import FormEntry, PromiseEntry, RuleEntry
+from specs.ruling import matching_rules
 
 
 class ParameterListing(BaseModel):

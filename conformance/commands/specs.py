@@ -23,8 +23,7 @@ from conformance.commands.options import BackendOption, PythonOption, TimeoutOpt
 from conformance.extras import SPECS_WORDS
 from oracles.backend.launch_config import DEFAULT_TIMEOUT, launch_configs
 from reports.findings.finding_text import counted
-from specs.case_rules import matching_rules
-from specs.coverage import Coverage, by_kind, coverage, page_sections
+from specs.coverage import Coverage, MovedRange, by_kind, compare_page, coverage, page_sections
 from specs.editions import Edition, edition, editions
 from specs.errors import CastigateError
 from specs.lint import Proof, prove
@@ -37,8 +36,8 @@ from specs.loader import (
 )
 from specs.model.document import RuleEntry, json_schema
 from specs.model.page_lines import LineSpan, cite_lines, line_digests, read_page
-from specs.page_changes import MovedRange, compare_page
 from specs.rule_words import rule_lines
+from specs.ruling import matching_rules
 
 WIDTH = 80
 """Columns of a listing of a page."""

@@ -20,13 +20,12 @@ from specs.branches import Ruling
 from specs.cases import Case
 from specs.editions import editions
 from specs.formats import Format
-from specs.house_choices import answer_outcome, choice_for, says_of
-from specs.house_rules import ChoiceEntry, HouseRules
+from specs.house_rules import ChoiceEntry, HouseRules, answer_outcome, choice_for
 from specs.loader import documents, with_house_rules
 from specs.model.vocabulary import OTHERWISE, Atom, Rounding
 from specs.outcomes import Behaves, Exactly, Outcome, Rejected
 from specs.ruling import rule_case, ruling
-from specs.totality import partition_atoms
+from specs.totality import can_have, partition_atoms
 
 INPUTS = 200
 """About how many inputs of a pair are compared with what the document requires."""
@@ -149,4 +148,5 @@ def _choice_alone(rules: HouseRules, name: str, choice: ChoiceEntry, page: Rulin
 
 
 def _names_pattern(outcome: Outcome, atom: Atom, page: Ruling) -> bool:
-    return isinstance(outcome, Behaves | Exactly) and says_of(outcome, atom, page)
+    names_pattern = isinstance(outcome, Behaves | Exactly)
+    return names_pattern and can_have(outcome, atom, page.source, page.target)

@@ -15,11 +15,11 @@ RELATED = (
         " conformance/families/call/judge",
     ),
     (
-        "specs/coverage*.py specs/page_changes.py specs/model/page_lines.py specs/lint.py",
+        "specs/coverage*.py specs/model/page_lines.py specs/lint.py",
         "specs/coverage specs/lint_errors specs/lint_command html/page_lines",
     ),
     (
-        "specs/formats.py specs/pair_conditions.py",
+        "specs/formats.py",
         "specs/formats specs/small_floats specs/pairs specs/lint_errors"
         " reference/exact reports/number_line",
     ),
@@ -102,7 +102,7 @@ RELATED = (
     ),
     (
         "reports/findings/*change*.py reports/findings/report.py reports/findings/report.py"
-        " specs/case_rules.py reports/findings/verdict_signs.py"
+        " reports/findings/verdict_signs.py"
         " reports/findings/issue_text.py reports/findings/finding.py",
         "reports/upstream reports/changes reports/findings html/behaviors html/front",
     ),

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from conformance.families.cast.quick_inputs import quick_inputs
 from lab.truths.questions import Patterns
 from oracles.reference.breakpoints import distinct
-from specs.formats import EXHAUSTIVE_BITS, Format
-from specs.pair_conditions import value_of
+from specs.formats import EXHAUSTIVE_BITS, Format, value_of
 
 SEED = 0
 

@@ -11,11 +11,10 @@ from lab.truths.questions import Overflow
 from specs.branches import Ruling
 from specs.cases import Case
 from specs.editions import editions
-from specs.formats import Format, format_named
+from specs.formats import Format, format_named, value_of
 from specs.loader import Document, load_document
 from specs.model.vocabulary import Rounding
 from specs.outcomes import Behaves, Either
-from specs.pair_conditions import value_of
 from specs.ruling import rule_case
 
 EVERY_CAST = Path(__file__).with_name("every_cast.yaml")

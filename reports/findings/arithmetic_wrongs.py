@@ -34,8 +34,7 @@ from reports.findings.wrong import (
     without_example,
 )
 from specs.behaviors import behaviors
-from specs.formats import Format, format_named
-from specs.pair_conditions import is_exact
+from specs.formats import Format, format_named, is_exact
 
 SINGLE = format_named("float32")
 SINGLE_FRACTION = SINGLE.entry.mantissa

@@ -44,11 +44,10 @@ from reports.run_store.record import RunRecord
 from reports.run_store.store import RunStore
 from specs import VERSION
 from specs.branches import Ruling
-from specs.case_rules import CaseRule, case_rules
 from specs.errors import CastigateError
 from specs.formats import formats
 from specs.loader import documents
-from specs.ruling import ruling
+from specs.ruling import CaseRule, case_rules, ruling
 
 Version = tuple[str, str]
 """The names of a document and of one of its versions."""

@@ -14,11 +14,11 @@ from reports.findings.cells import Cell, Divergence
 from reports.findings.report import Report
 from reports.grading.failure_runs import MOST_RUNS
 from reports.html.document_page import document_page_file
-from specs.case_rules import EVERY_INPUT, CaseRule
 from specs.coverage import lines_of_rules
 from specs.formats import format_named
 from specs.loader import documents
 from specs.model.page_lines import cite_lines
+from specs.ruling import EVERY_INPUT, CaseRule
 
 
 class SharedValues:

@@ -82,14 +82,7 @@ class Atom(NamedTuple):
         sign = "-" if self.sign == "-" else ""
         zone = f" {self.zone}" if self.zone != "none" else ""
         fraction = "" if self.whole else " with a fraction"
-        notes = [
-            note
-            for note, holds in (
-                ("subnormal", self.subnormal),
-                ("representable", self.representable),
-            )
-            if holds
-        ]
+        notes = [each for each in ("subnormal", "representable") if getattr(self, each)]
         return f"{sign}{self.kind}{zone}{fraction}" + (f" ({', '.join(notes)})" if notes else "")
 
 

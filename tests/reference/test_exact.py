@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oracles.reference.exact import Number, decode, encode, round_magnitude, unit_of, zone_of
-from specs.formats import Format, format_named, formats
+from specs.formats import Format, format_named, formats, value_of
 from specs.model.vocabulary import ROUNDINGS, Rounding
-from specs.pair_conditions import value_of
 
 FLOATS = [form for form in formats().values() if form.kind == "float"]
 NUMERIC = [form for form in formats().values() if form.is_numeric]

@@ -10,9 +10,8 @@ import pytest
 from oracles.reference import exact, expect_by_kernels, kernels
 from oracles.reference.expect_by_kernels import Facts
 from oracles.reference.machine_words import select_arrays
-from specs.formats import Format, format_named, formats
+from specs.formats import Format, format_named, formats, value_of
 from specs.model.vocabulary import INPUT_CLASSES, ROUNDINGS, Rounding
-from specs.pair_conditions import value_of
 from specs.totality import possible_atoms
 
 pytestmark = pytest.mark.ci_runs_one_of(3)

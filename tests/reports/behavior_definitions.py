@@ -8,8 +8,7 @@ from fractions import Fraction
 from functools import cache, cached_property
 from math import floor
 
-from specs.formats import Format, format_named
-from specs.pair_conditions import value_of
+from specs.formats import Format, format_named, value_of
 
 ANY_NAN = -1
 """Stands for any NaN as an answer."""

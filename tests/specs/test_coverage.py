@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from specs.coverage import coverage
+from specs.coverage import PageChange, compare_page, coverage
 from specs.errors import DocumentError
 from specs.lint import prove
 from specs.loader import Document, document_named, documents, load_document
 from specs.model.page_lines import LineSpan, PageDigests, line_digests
-from specs.page_changes import PageChange, compare_page
 from tests.specs.lint_checks import lines_starting
 from tests.specs.paged import DOCUMENT, PAGE, write_paged
 

@@ -22,9 +22,9 @@ from specs.formats import (
     FormatEntry,
     format_named,
     formats,
+    value_of,
 )
 from specs.model.yaml_file import read_yaml
-from specs.pair_conditions import value_of
 
 NAMES = [
     "float64", "float32", "float16", "bfloat16",

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from specs.formats import format_named
-from specs.pair_conditions import value_of
+from specs.formats import format_named, value_of
 
 ml_dtypes: Any = pytest.importorskip("ml_dtypes")
 

@@ -8,8 +8,7 @@ from itertools import product
 
 import pytest
 
-from specs.formats import Format, format_named, formats
-from specs.pair_conditions import is_exact, rounds, value_of
+from specs.formats import Format, format_named, formats, is_exact, rounds, value_of
 
 NUMERIC = [fmt for fmt in formats().values() if fmt.is_numeric]
 ENUMERABLE = [

@@ -19,8 +19,7 @@ from conformance.extras.codec.target import (
     is_floating,
 )
 from specs.errors import CastigateError, closest
-from specs.formats import Format
-from specs.pair_conditions import is_exact
+from specs.formats import Format, is_exact
 from specs.plain_text import plain_line
 
 DRIVER = Path(__file__).with_name("driver.c")

@@ -15,11 +15,10 @@ from conformance.extras.editions.effects import Answering, Effect, effects
 from conformance.extras.editions.ruling_changes import RuleChange
 from reports.dtype_order import usual_first
 from reports.grading.divergences import simplicity
-from specs.case_rules import CaseRule, case_rules
 from specs.cases import Case
 from specs.editions import Edition
 from specs.formats import format_named
-from specs.ruling import rule_case
+from specs.ruling import CaseRule, case_rules, rule_case
 
 RULINGS = ("cast", "call")
 """The operations whose documents have a ruling for each input; of others, rules are compared."""

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from math import prod
 
-from specs.case_rules import EVERY_INPUT, CaseRule
 from specs.cases import SCALAR, SHAPE, Case, Shape, format_shape, shape_of
 from specs.editions import SHAPE_CONDITIONS, Edition, edition
 from specs.formats import Format, format_named
 from specs.loader import Document, document_named
 from specs.model.document import BY_BITS, RANKS, SHAPE_WORDS, BitcastEntry, outcome_entry
+from specs.ruling import EVERY_INPUT, CaseRule
 
 RULINGS_KEPT = 1 << 14
 """The most rulings in the cache: more than documents list cases, as other shapes have rulings

@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from specs.case_rules import CaseRule
 from specs.cases import Case
 from specs.editions import edition
 from specs.formats import Format, format_named
@@ -21,6 +20,7 @@ from specs.loader import Document, document_named
 from specs.model.block_entry import OPEN, BlockQuestion, BlockWord, questions
 from specs.model.vocabulary import Level
 from specs.operations import SCALE, TensorDtypes, X, Y
+from specs.ruling import CaseRule
 
 RULINGS_KEPT = 1 << 12
 RULE, BLOCK, GLOBAL, GIVEN = "rule", "block", "global", "given"

@@ -26,10 +26,9 @@ from oracles.reference import exact
 from reports.grading.allowed_answers import ALLOWED
 from specs.cases import CARRIER, Case
 from specs.editions import edition
-from specs.formats import Format, format_named
+from specs.formats import Format, format_named, is_exact
 from specs.loader import document_named
 from specs.outcomes import Anything, Outcome, Round, Same, Value
-from specs.pair_conditions import is_exact
 from specs.ruling import ruling
 from specs.selection import cases_of_pair
 

@@ -15,11 +15,10 @@ from pydantic import BeforeValidator, Field, model_validator
 import specs
 from specs.cases import Case
 from specs.chains import Chain, chain_named
-from specs.formats import Format, format_named, formats
+from specs.formats import Format, format_named, formats, is_exact
 from specs.loader import document_and_version
 from specs.model.strict_model import StrictModel, as_list, validated
 from specs.model.yaml_file import read_yaml
-from specs.pair_conditions import is_exact
 
 REWRITES_FILE = Path(specs.__file__).with_name("rewrites.yaml")
 PLACES = "ABC"

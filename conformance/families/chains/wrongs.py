@@ -22,8 +22,7 @@ from reports.problems import Problem, WrongEnd
 from specs.behaviors import behaviors
 from specs.cases import Case
 from specs.chains import Chain
-from specs.formats import format_named, formats
-from specs.pair_conditions import is_exact
+from specs.formats import format_named, formats, is_exact
 from specs.ruling import ruling
 from specs.selection import cases_of_pair
 

@@ -30,10 +30,9 @@ from conformance.judging.probe import Probe
 from conformance.judging.space import drawn_memory, drawn_shape, log_uniform
 from oracles.protocol import Bits
 from specs.cases import Case
-from specs.formats import EXHAUSTIVE_BITS, Format
+from specs.formats import EXHAUSTIVE_BITS, Format, value_of
 from specs.loader import document_named
 from specs.model.vocabulary import AXIS, BLOCK_SIZE, FORM
-from specs.pair_conditions import value_of
 
 SCALES: tuple[Fraction, ...] = (
     Fraction(1, 3), Fraction(1, 10), Fraction(1, 4), Fraction(1, 255), Fraction(77, 100),

@@ -17,11 +17,10 @@ from numpy.typing import NDArray
 from conformance.families.quantization.ruling import Formula, StepOutcome, formula
 from oracles.protocol import Bits, Mask
 from specs.cases import Case
-from specs.formats import Format
+from specs.formats import Format, value_of
 from specs.model.step_entry import FormulaStep, Situation, StepWord
 from specs.model.vocabulary import AXIS, BLOCK, FORM
 from specs.outcomes import Exactly, Nan
-from specs.pair_conditions import value_of
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]

@@ -14,7 +14,6 @@ from functools import cached_property, lru_cache
 from itertools import product
 
 from specs.branches import Meaning
-from specs.case_rules import CaseRule
 from specs.cases import Case
 from specs.editions import Edition, edition
 from specs.formats import Format, format_named, formats
@@ -42,7 +41,7 @@ from specs.model.vocabulary import (
 )
 from specs.operations import ZERO, TensorDtypes, X, Y
 from specs.outcomes import Exactly, Nan
-from specs.ruling import ruling
+from specs.ruling import CaseRule, ruling
 
 Pair = tuple[str, str]
 Modes = tuple[tuple[str, str], ...]

@@ -28,9 +28,8 @@ from conformance.families.quantization.kernels import (
 )
 from conformance.families.quantization.ruling import Formula
 from oracles.protocol import Bits
-from specs.formats import Format, format_named
+from specs.formats import Format, format_named, value_of
 from specs.model.step_entry import Situation
-from specs.pair_conditions import value_of
 
 QuotientRounding = Literal[
     "even", "away", "up", "toward-zero", "down", "floor-of-sum", "truncated-sum",

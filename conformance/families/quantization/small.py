@@ -44,10 +44,9 @@ from conformance.families.small_tensors import (
 )
 from oracles.protocol import Bits
 from specs.cases import Case
-from specs.formats import Format, format_named
+from specs.formats import Format, format_named, value_of
 from specs.model.vocabulary import AXIS, BLOCK, FORM, PRECISION, SATURATE
 from specs.operations import SCALE, ZERO, X, Y, operation_of
-from specs.pair_conditions import value_of
 
 FloatArray = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 

@@ -10,8 +10,7 @@ from oracles.adapters.refusals import load_own, require_variant
 from oracles.adapters.scripted import ScriptedOperation, Statements, function_of
 from oracles.protocol import Bits, Unsupported
 from specs.cases import Case
-from specs.formats import format_named
-from specs.pair_conditions import is_exact
+from specs.formats import format_named, is_exact
 
 VARIANTS: tuple[str, ...] = ()
 

@@ -17,9 +17,8 @@ from conformance.families.chains.composition import chain_inputs, compose_arrays
 from conformance.families.chains.sweeps import count_forbidden
 from oracles.reference.chain_ends import LEVELS, Ends, ends, nan_ends, open_ends
 from specs.chains import Chain, chain_named, chains_of
-from specs.formats import Format, format_named
+from specs.formats import Format, format_named, value_of
 from specs.outcomes import Same
-from specs.pair_conditions import value_of
 
 EDITIONS = [("onnx-cast", "25"), ("onnx-cast", "19"), ("pypto-cast", "0.2"), ("cinn-cast", "1.0")]
 

@@ -18,11 +18,11 @@ from oracles.backend.requests import AboutTensor
 from oracles.protocol import Bits
 from reports.judgement import Judgement
 from reports.problems import Problem, WrongElement
-from specs.case_rules import EVERY_INPUT, CaseRule
 from specs.cases import Case
 from specs.editions import Edition, edition
 from specs.formats import format_named
 from specs.loader import Document, document_named
+from specs.ruling import EVERY_INPUT, CaseRule
 
 
 class Copy(AboutTensor):

@@ -26,9 +26,8 @@ from conformance.families.quantization.ruling import CastOutcome, formula
 from oracles.reference import expect_by_exact, expect_by_kernels
 from specs.branches import Branch
 from specs.cases import Case
-from specs.formats import Format, format_named
+from specs.formats import Format, format_named, value_of
 from specs.outcomes import Nan
-from specs.pair_conditions import value_of
 from specs.ruling import ruling
 from specs.selection import case_named, select
 

@@ -12,9 +12,8 @@ from conformance.families.quantization.inputs import telling_requests
 from conformance.families.quantization.kernels import NO_CODE, expect, quantize, values_of
 from conformance.families.quantization.ruling import formula
 from specs.cases import Case
-from specs.formats import format_named
+from specs.formats import format_named, value_of
 from specs.outcomes import Nan
-from specs.pair_conditions import value_of
 from specs.selection import case_named, select
 
 EDITIONS = (
