@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 
 from conformance.families.reference import Reference
-from conformance.judging.asking import Ask, FirstVariant, Requests, Result
-from conformance.judging.subject import Settings, Subject
+from conformance.judging.asking import Ask, FirstVariant, Requests, Result, Settings, Subject
 from conformance.pair import judge_pair
 from oracles.backend.client import Client
 from oracles.backend.replies import Reply

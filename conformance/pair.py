@@ -21,8 +21,7 @@ from conformance.families import judge_of, request_of
 from conformance.families.cast.baseline import Baseline, NoBaseline
 from conformance.families.cast.invariances import Invariances
 from conformance.families.cast.judge import Examined, conclude, follow_all
-from conformance.judging.asking import Ask, in_step
-from conformance.judging.subject import Subject
+from conformance.judging.asking import Ask, Subject, in_step
 from conformance.judging.verdicts import broken_adapter
 from reports.case_patterns import CHAINS, INVARIANCES, VARIANTS
 from reports.judgement import IN_TURN, Judgement, SharedArrays

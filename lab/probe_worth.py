@@ -22,7 +22,7 @@ import typer
 
 from conformance.driver import BackendJudge
 from conformance.families.cast import invariances
-from conformance.judging.subject import Settings
+from conformance.judging.asking import Settings
 from conformance.running.plan import Task, quick_tasks
 from lab.command import progress, run
 from lab.mutants.trial import judge_mutant, run_mutants

@@ -16,7 +16,7 @@ from conformance.api.results import Result
 from conformance.api.tensors import check_tensors, judge_recorded
 from conformance.driver import BackendJudge
 from conformance.families.cast.quick_inputs import inputs_of
-from conformance.judging.subject import Settings
+from conformance.judging.asking import Settings
 from conformance.sweep.engine import swept
 from conformance.sweep.input_progress import input_progress
 from oracles.protocol import Bits

@@ -13,7 +13,7 @@ from conformance.driver import BackendJudge
 from conformance.families import tensors_of
 from conformance.families.named_tensors import formats_given, formats_returned
 from conformance.families.recorded_tensors import checked_arrays, element_words, judge_arrays
-from conformance.judging.subject import Settings
+from conformance.judging.asking import Settings
 from oracles.protocol import Bits, Unsupported
 from oracles.registry import Backend
 from reports.findings.find import find_findings

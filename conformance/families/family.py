@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conformance.families.value_spelling import InputDatum, OutputDatum
-from conformance.judging.asking import Ask
-from conformance.judging.subject import Subject
+from conformance.judging.asking import Ask, Subject
 from oracles.backend.requests import MethodRequest
 from oracles.protocol import Bits
 from specs.cases import Case, Shape

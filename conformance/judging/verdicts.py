@@ -10,8 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from conformance.judging.asking import Ask, ask
-from conformance.judging.subject import Subject
+from conformance.judging.asking import Ask, Subject, ask
 from conformance.judging.values import ask_values, value_request
 from oracles.adapters.script_text import UNEVEN
 from oracles.backend.remote_errors import place_of

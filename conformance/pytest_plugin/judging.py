@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from conformance.judging.subject import Settings
+from conformance.judging.asking import Settings
 from conformance.pytest_plugin.durations import Spent, Stopwatch
 from conformance.running.plan import (
     Task,

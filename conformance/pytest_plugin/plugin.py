@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from conformance.judging.subject import Settings
+from conformance.judging.asking import Settings
 from conformance.pytest_plugin.durations import Durations, Spent, Stopwatch
 from conformance.pytest_plugin.failures import FailureFolder
 from conformance.pytest_plugin.findings_summary import FindingsSummary

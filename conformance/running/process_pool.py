@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import wait
 from typing import Protocol
 
-from conformance.judging.subject import Settings
+from conformance.judging.asking import Settings
 from conformance.running.fork_server import ForkServer
 from conformance.running.plan import Task
 from conformance.running.supervisor import (

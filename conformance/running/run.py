@@ -11,7 +11,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from conformance.extras import EXECUTOR
-from conformance.judging.subject import Settings
+from conformance.judging.asking import Settings
 from conformance.running.fork_server import fork_server
 from conformance.running.plan import (
     Task,

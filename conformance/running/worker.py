@@ -12,7 +12,7 @@ from time import monotonic
 from typing import TypeVar
 
 from conformance.driver import BackendJudge
-from conformance.judging.subject import Settings
+from conformance.judging.asking import Settings
 from conformance.running.plan import Task
 from conformance.running.supervisor import WorkerFailure, live_with_parent
 from conformance.sweep.plan import is_swept

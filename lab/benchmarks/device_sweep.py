@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from conformance.driver import BackendJudge
-from conformance.judging.subject import Settings
+from conformance.judging.asking import Settings
 from conformance.sweep.device_blocks import BLOCK
 from lab.benchmarks.figures import keep, median, show
 from lab.benchmarks.options import PAIRS, number

@@ -14,7 +14,7 @@ from pathlib import Path
 from time import process_time
 
 from conformance.driver import BackendJudge
-from conformance.judging.subject import Settings
+from conformance.judging.asking import Settings
 from conformance.sweep.plan import Sweep, is_swept, sweeps
 from lab.benchmarks.figures import keep, median, show
 from lab.benchmarks.pair import CHUNK, COMPILED, Pair

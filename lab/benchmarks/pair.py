@@ -11,7 +11,7 @@ from time import perf_counter, process_time
 import numpy as np
 
 from conformance.driver import BackendJudge
-from conformance.judging.subject import Settings
+from conformance.judging.asking import Settings
 from conformance.sweep.engine import sweep
 from conformance.sweep.plan import is_swept
 from oracles.bound_sweep import call_size

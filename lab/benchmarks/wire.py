@@ -13,7 +13,7 @@ from pathlib import Path
 from time import perf_counter
 
 from conformance.driver import BackendJudge
-from conformance.judging.subject import Settings
+from conformance.judging.asking import Settings
 from conformance.sweep.engine import sweep
 from lab.benchmarks.figures import median, show
 from lab.benchmarks.pair import CHUNK

@@ -15,7 +15,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from conformance.driver import BackendJudge
-from conformance.judging.subject import Settings
+from conformance.judging.asking import Settings
 from conformance.running.plan import Tier, quick_tasks
 from lab.mutants.mutant import UNTOLD, Mutant, MutantOracle, mutant_named
 from lab.mutants.space import Combination, chosen, combinations

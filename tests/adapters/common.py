@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from conformance.driver import BackendJudge
-from conformance.judging.subject import Settings
+from conformance.judging.asking import Settings
 from oracles.protocol import Bits, Unsupported
 from oracles.registry import Backend
 from reports.judgement import Verdict

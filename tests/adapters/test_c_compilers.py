@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from conformance.driver import BackendJudge
-from conformance.judging.subject import Settings
+from conformance.judging.asking import Settings
 from oracles.adapters import c_compilers
 from oracles.adapters.c_compilers import VARIANTS, Clang, Gcc, soft_function
 from oracles.adapters.compiled_loops import Loop

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from conformance.driver import BackendJudge
-from conformance.judging.subject import Settings
+from conformance.judging.asking import Settings
 from oracles.adapters import cinn, pypto
 from oracles.protocol import NotInstalled, Unsupported
 from oracles.registry import Backend

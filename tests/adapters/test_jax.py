@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from conformance.driver import BackendJudge
-from conformance.judging.subject import Settings
+from conformance.judging.asking import Settings
 from oracles.adapters.jax import DTYPES, OPERATIONS, VARIANTS, Jax
 from oracles.adapters.scripted import ScriptedOperation
 from oracles.protocol import Unsupported

@@ -10,8 +10,7 @@ from typing import Any, TypeVar
 from conformance.driver import BackendJudge, drive
 from conformance.families.cast.invariances import Invariances
 from conformance.families.cast.variants import judge_variants
-from conformance.judging.asking import Ask
-from conformance.judging.subject import Settings, Subject
+from conformance.judging.asking import Ask, Settings, Subject
 from conformance.pair import judge_pair
 from oracles.backend.replies import Answered, BatchReply, Declined, Reply, attempt
 from oracles.backend.requests import Cast, CastBatch

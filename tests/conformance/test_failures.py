@@ -8,7 +8,7 @@ import numpy as np
 
 from conformance.driver import BackendJudge
 from conformance.families.reference import Reference
-from conformance.judging.subject import Settings
+from conformance.judging.asking import Settings
 from conformance.pytest_plugin.failures import FailureFolder
 from oracles.protocol import Bits
 from oracles.registry import Backend

@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 import pytest
 
 from conformance.driver import BackendJudge, drive
-from conformance.judging.subject import Settings
+from conformance.judging.asking import Settings
 from conformance.pair import judge_pair
 from oracles.backend.launch_config import LaunchConfig
 from oracles.backend.loading import close, load_isolated

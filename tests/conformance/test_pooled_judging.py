@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 import pytest
 
 from conformance.driver import BackendJudge
-from conformance.judging.subject import Settings
+from conformance.judging.asking import Settings
 from conformance.pytest_plugin.judging import CaseKey, PooledJudging
 from conformance.pytest_plugin.plugin import MAX_JOBS
 from conformance.running.plan import quick_tasks

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from conformance.driver import BackendJudge
-from conformance.judging.subject import Settings
+from conformance.judging.asking import Settings
 from oracles.protocol import Unsupported
 from oracles.registry import load_backend
 from oracles.smoke_check import smoke

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from conformance.driver import BackendJudge
-from conformance.judging.subject import Settings
+from conformance.judging.asking import Settings
 from conformance.running.worker import Ready, TaskRunner
 from conformance.sweep import road_answers
 from conformance.sweep.engine import sweep

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from conformance.driver import BackendJudge
-from conformance.judging.subject import Settings
+from conformance.judging.asking import Settings
 from conformance.running.run import RunRequest
 from conformance.sweep.engine import sweep
 from conformance.sweep.plan import completed, joined

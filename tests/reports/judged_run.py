@@ -9,7 +9,7 @@ from typing import Any
 
 from conformance.driver import BackendJudge
 from conformance.families.reference import Reference
-from conformance.judging.subject import Settings
+from conformance.judging.asking import Settings
 from oracles.registry import Backend
 from reports.run_store.record import BackendRecord
 from reports.run_store.store import RunStore, create

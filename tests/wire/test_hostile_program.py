@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from conformance.driver import BackendJudge
-from conformance.judging.subject import Settings
+from conformance.judging.asking import Settings
 from oracles.backend import supervised_process
 from oracles.backend.launch_config import LaunchConfig
 from oracles.backend.loading import close, load_isolated

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from conformance.driver import BackendJudge
-from conformance.judging.subject import Settings
+from conformance.judging.asking import Settings
 from oracles.backend.client import Client
 from oracles.backend.launch_config import LaunchConfig, launch_configs
 from oracles.backend.loading import close, load_isolated

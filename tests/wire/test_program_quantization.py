@@ -13,7 +13,7 @@ import pytest
 
 from conformance.driver import BackendJudge
 from conformance.families.named_tensors import AboutTensors
-from conformance.judging.subject import Settings
+from conformance.judging.asking import Settings
 from oracles.backend.client import Client
 from oracles.backend.launch_config import LaunchConfig
 from oracles.backend.loading import close, load_isolated

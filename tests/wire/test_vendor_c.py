@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from conformance.driver import BackendJudge
-from conformance.judging.subject import Settings
+from conformance.judging.asking import Settings
 from conformance.sweep.engine import sweep
 from oracles.backend.launch_config import LaunchConfig
 from oracles.backend.loading import close, load_isolated

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from conformance.driver import BackendJudge
-from conformance.judging.subject import Settings
+from conformance.judging.asking import Settings
 from oracles.backend.launch_config import LaunchConfig
 from oracles.backend.loading import close, load_isolated
 from oracles.protocol import Bits

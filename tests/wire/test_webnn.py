@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from conformance.driver import BackendJudge
-from conformance.judging.subject import Settings
+from conformance.judging.asking import Settings
 from conformance.running import self_test
 from oracles.backend.launch_config import LaunchConfig
 from oracles.backend.loading import close, load_isolated

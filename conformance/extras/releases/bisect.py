@@ -29,7 +29,7 @@ from conformance.extras.releases.release_changes import (
 from conformance.families import explain_of, family_of, sentence_of, tensor_of
 from conformance.families.cast.explanation import input_row
 from conformance.families.family import WrittenQuestion
-from conformance.judging.subject import Settings
+from conformance.judging.asking import Settings
 from conformance.judging.verdicts import script
 from oracles.backend.launch_config import DEFAULT_TIMEOUT, launch_configs
 from oracles.backend.loading import close, load_isolated

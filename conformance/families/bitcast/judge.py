@@ -13,8 +13,7 @@ from conformance.families.bitcast.ruling import BitcastRuling, bitcast_ruling
 from conformance.families.bitcast.tensors import contents, further_tensors, promised_memory
 from conformance.families.bitcast.wrongs import followed_mechanisms
 from conformance.judging.answer_digests import AnswerDigester
-from conformance.judging.asking import Ask
-from conformance.judging.subject import Subject
+from conformance.judging.asking import Ask, Subject
 from conformance.judging.verdicts import refusal, script, without_answer
 from oracles.backend.replies import Answered, Declined, NoAnswer, Raised
 from oracles.backend.requests import Request

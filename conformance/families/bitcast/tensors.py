@@ -23,9 +23,9 @@ from conformance.families.bitcast.ruling import (
     ruling_if_any,
     shapes_between,
 )
+from conformance.judging.asking import Settings
 from conformance.judging.probe import Probe
 from conformance.judging.space import drawn_memory, drawn_shape
-from conformance.judging.subject import Settings
 from oracles.memory_layouts import NATURAL, Layout, with_layout
 from oracles.protocol import Bits
 from specs.cases import Case, Shape

@@ -39,8 +39,7 @@ from conformance.families.blocks.sentences import BESIDE_OTHERS
 from conformance.families.named_tensors import AboutTensors, ask_listed
 from conformance.families.quantization.wrongs import IN_OTHER_TENSORS
 from conformance.judging.answer_digests import AnswerDigester, spread
-from conformance.judging.asking import Ask, ask
-from conformance.judging.subject import Subject
+from conformance.judging.asking import Ask, Subject, ask
 from conformance.judging.verdicts import answers_none, problem_of, without_answer
 from oracles.backend.replies import Answered, Declined, NoAnswer
 from oracles.backend.requests import Script

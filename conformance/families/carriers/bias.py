@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conformance.families.carriers.request import Carry
-from conformance.families.cast.graded import GradedAnswers
+from conformance.families.cast.baseline import GradedAnswers
 from conformance.judging.asking import Ask, ask
 from oracles.backend.replies import Answered
 from oracles.protocol import Bits

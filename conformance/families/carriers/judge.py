@@ -11,8 +11,7 @@ from zlib import crc32
 
 from conformance.families.carriers.steps import faulty_step
 from conformance.families.cast.judge import conclude, examine, follow_all
-from conformance.judging.asking import Ask
-from conformance.judging.subject import Subject
+from conformance.judging.asking import Ask, Subject
 from reports.judgement import IN_TURN, Judgement, SharedArrays
 from reports.problems import Note, WrongValues
 from specs.cases import Case

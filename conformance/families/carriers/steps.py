@@ -16,9 +16,8 @@ import numpy as np
 from conformance.families.carriers.bias import mean_error
 from conformance.families.carriers.faulty_step import FaultyStep, Step
 from conformance.families.carriers.request import Carry
-from conformance.families.cast.graded import GradedAnswers
-from conformance.judging.asking import Ask
-from conformance.judging.subject import Subject
+from conformance.families.cast.baseline import GradedAnswers
+from conformance.judging.asking import Ask, Subject
 from oracles.backend.replies import Answered, Reply
 from oracles.backend.requests import Cast, MethodRequest
 from oracles.protocol import Bits

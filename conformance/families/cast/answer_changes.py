@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 
 from conformance.families.cast.baseline import Baseline
 from conformance.families.cast.probes import held_by
-from conformance.judging.asking import Ask, ask
+from conformance.judging.asking import Ask, Subject, ask
 from conformance.judging.probe import Probe, ProbePlan
-from conformance.judging.subject import Subject
 from conformance.judging.values import Departed, ValueAnswer, value_answer, value_request
 from conformance.judging.verdicts import problem_of
 from oracles.backend.replies import (

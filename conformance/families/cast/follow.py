@@ -18,7 +18,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.families.cast.graded import Followed, GradedAnswers, not_followed, wrong_values_of
+from conformance.families.cast.baseline import (
+    Followed,
+    GradedAnswers,
+    not_followed,
+    wrong_values_of,
+)
 from conformance.judging.asking import Ask
 from conformance.judging.values import DepartedError, ask_values, values_of
 from oracles.backend.replies import Unanswered

@@ -60,12 +60,10 @@ from conformance.families.cast.probes import (
     turn_of,
     whole_probes,
 )
-from conformance.families.cast.quick_inputs import few_inputs
-from conformance.families.cast.telling_inputs import MOST, telling_inputs
-from conformance.judging.asking import Ask, in_step
+from conformance.families.cast.quick_inputs import MOST, few_inputs, telling_inputs
+from conformance.judging.asking import Ask, Subject, in_step
 from conformance.judging.probe import SHORT, Probe, ProbePlan
 from conformance.judging.space import shrunk
-from conformance.judging.subject import Subject
 from conformance.judging.verdicts import crashed, problem_of
 from oracles.backend.replies import Answered, Crashed, Unanswered
 from oracles.backend.requests import Road

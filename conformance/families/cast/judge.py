@@ -19,17 +19,24 @@ from zlib import crc32
 
 import numpy as np
 
-from conformance.families.cast.baseline import Baseline, NoBaseline, as_baseline, no_baseline
-from conformance.families.cast.graded import (
+from conformance.families.cast.baseline import (
+    Baseline,
     Followed,
     GradedAnswers,
-    ask_alone,
-    both,
+    NoBaseline,
+    as_baseline,
+    no_baseline,
     not_followed,
     without_refused,
 )
-from conformance.families.cast.quick_inputs import inputs_of
-from conformance.families.cast.refusals import answered_again, ask_and_locate, located
+from conformance.families.cast.quick_inputs import inputs_of, telling_inputs
+from conformance.families.cast.refusals import (
+    answered_again,
+    ask_alone,
+    ask_and_locate,
+    both,
+    located,
+)
 from conformance.families.cast.shapes import (
     FaultyTensor,
     ShortRow,
@@ -37,10 +44,8 @@ from conformance.families.cast.shapes import (
     across,
     shape_fault,
 )
-from conformance.families.cast.telling_inputs import telling_inputs
-from conformance.judging.asking import Ask, ask
+from conformance.judging.asking import Ask, Subject, ask
 from conformance.judging.probe import shapes_of
-from conformance.judging.subject import Subject
 from conformance.judging.values import (
     Departed,
     DepartedError,

@@ -1,5 +1,6 @@
 """Refusals: on which inputs a backend raises an error, and whether it does so in every tensor.
 
+Where a document wants only some inputs refused, each of these is asked alone.
 A refusal in one row says nothing of a tensor without dimensions, which may be answered before the
 arguments are read, nor of one in another layout, nor of a second attempt.
 """
@@ -7,9 +8,11 @@ arguments are read, nor of one in another layout, nor of a second attempt.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
 
 import numpy as np
 
+from conformance.families.cast.baseline import GradedAnswers, RefusedInputs
 from conformance.families.cast.shapes import FaultyTensor
 from conformance.judging.asking import Ask
 from conformance.judging.probe import Probe
@@ -22,11 +25,14 @@ from conformance.judging.values import (
 )
 from conformance.judging.verdicts import range_of
 from oracles.backend.replies import Answered, Crashed, Raised, Reply, Unanswered
+from oracles.backend.requests import Cast
 from oracles.protocol import Bits
 from reports.counterexample.drawing import quoted
+from reports.grading.allowed_answers import NOT_ALLOWED
 from reports.grading.divergences import simplicity
 from reports.problem_words import words
 from reports.problems import NotRefused
+from specs.branches import Ruling
 from specs.cases import Case
 from specs.editions import tensor_rule
 from specs.formats import Format, format_named
@@ -91,6 +97,40 @@ def answered_tensors(
                 continue
         yield FaultyTensor(NotRefused(branch.rule, branch.clause, branch.level, but), bits)
         return
+
+
+def ask_alone(case: Case, rules: Ruling, chosen: RefusedInputs) -> Ask[GradedAnswers]:
+    """Request inputs one by one; return those that are answered, graded as not allowed.
+
+    Raises ``Unanswered`` if the reply to an input is neither an answer nor an error.
+    """
+    replies = yield [Cast(case, chosen.inputs[at : at + 1]) for at in range(chosen.inputs.size)]
+    answers = np.zeros(chosen.inputs.size, rules.target.storage)
+    is_answered = np.zeros(chosen.inputs.size, bool)
+    for at, reply in enumerate(replies):
+        match reply:
+            case Raised():
+                continue
+            case Answered(answer):
+                answers[at], is_answered[at] = answer[0], True
+            case missing:
+                raise Unanswered(missing)
+    return GradedAnswers(
+        chosen.inputs[is_answered],
+        answers[is_answered],
+        np.full(np.count_nonzero(is_answered), NOT_ALLOWED, np.uint8),
+        chosen.branch_indices[is_answered],
+    )
+
+
+def both(one: GradedAnswers, other: GradedAnswers) -> GradedAnswers:
+    """Join two sets of graded answers, in rising order of the inputs."""
+    order = np.argsort(np.concatenate([one.inputs, other.inputs]), kind="stable")
+    columns = (
+        np.concatenate([getattr(one, each.name), getattr(other, each.name)])[order]
+        for each in fields(GradedAnswers)
+    )
+    return GradedAnswers(*columns)
 
 
 def ask_and_locate(case: Case, inputs: Bits) -> Ask[ValueAnswer]:

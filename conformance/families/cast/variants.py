@@ -15,8 +15,7 @@ from conformance.families.cast.baseline import (
     candidates,
     judgement_on_pair,
 )
-from conformance.judging.asking import Ask, on_first_variant
-from conformance.judging.subject import Subject
+from conformance.judging.asking import Ask, Subject, on_first_variant
 from reports.counterexample.drawing import datum_text, datum_with_value
 from reports.grading.divergences import datum_of, index_of_simplest
 from reports.judgement import Judgement

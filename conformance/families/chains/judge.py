@@ -26,8 +26,7 @@ from conformance.families.chains.program import CastChains
 from conformance.families.chains.sweeps import ChainSweep, is_swept, sweep
 from conformance.families.chains.wrongs import followed_paths
 from conformance.judging.answer_digests import AnswerDigester, spread
-from conformance.judging.asking import Ask, ask
-from conformance.judging.subject import Subject
+from conformance.judging.asking import Ask, Subject, ask
 from oracles.backend.replies import Answered, Crashed, Declined, Malformed, NoAnswer, Raised, Reply
 from oracles.backend.requests import Cast, Script
 from oracles.protocol import Bits

@@ -30,9 +30,8 @@ from conformance.families.quantization.ranges import RANGES
 from conformance.families.quantization.ruling import Formula, formula
 from conformance.families.quantization.wrongs import followed_ways
 from conformance.judging.answer_digests import AnswerDigester
-from conformance.judging.asking import Ask
+from conformance.judging.asking import Ask, Subject
 from conformance.judging.space import drawn_memory, drawn_shape
-from conformance.judging.subject import Subject
 from conformance.judging.verdicts import answers_none, problem_of, script_of, without_answer
 from oracles.backend.replies import Answered, NoAnswer
 from oracles.protocol import Bits

@@ -40,8 +40,7 @@ from conformance.families.quantization.inputs import (
 from conformance.families.quantization.ruling import formula
 from conformance.families.quantization.wrongs import IN_OTHER_TENSORS, followed_ways
 from conformance.judging.answer_digests import AnswerDigester, spread
-from conformance.judging.asking import Ask, ask
-from conformance.judging.subject import Subject
+from conformance.judging.asking import Ask, Subject, ask
 from conformance.judging.verdicts import answers_none, problem_of, script_of, without_answer
 from oracles.backend.replies import (
     Answered,

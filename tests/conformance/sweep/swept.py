@@ -11,7 +11,7 @@ import pytest
 
 from conformance.driver import BackendJudge
 from conformance.families.reference import Reference
-from conformance.judging.subject import Settings
+from conformance.judging.asking import Settings
 from conformance.sweep import engine, road_answers
 from conformance.sweep.engine import sweep
 from oracles.reference import expect_by_kernels

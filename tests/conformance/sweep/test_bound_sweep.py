@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from conformance.driver import BackendJudge
-from conformance.judging.subject import Settings
+from conformance.judging.asking import Settings
 from conformance.sweep.engine import swept
 from oracles import bound_sweep
 from oracles.adapters.c_compilers import Gcc

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from conformance.driver import BackendJudge
-from conformance.judging.subject import Settings
+from conformance.judging.asking import Settings
 from conformance.sweep.engine import sweep
 from oracles.reference.sweep_inputs import Dense
 from oracles.registry import Backend

@@ -13,7 +13,7 @@ import pytest
 from conformance.driver import BackendJudge
 from conformance.families.bitcast.ruling import bitcast_ruling
 from conformance.families.bitcast.tensors import FurtherTensor, further_tensors
-from conformance.judging.subject import Settings
+from conformance.judging.asking import Settings
 from conformance.pair import judge_pair
 from lab.mutants.fault import REFERENCE
 from oracles.backend.launch_config import LaunchConfig

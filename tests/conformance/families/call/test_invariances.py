@@ -14,7 +14,7 @@ import pytest
 from conformance.driver import BackendJudge, drive
 from conformance.families.cast.invariances import Invariances
 from conformance.families.reference import Reference
-from conformance.judging.subject import Settings
+from conformance.judging.asking import Settings
 from conformance.pair import judge_pair
 from oracles.backend.launch_config import LaunchConfig
 from oracles.backend.loading import close, load_isolated

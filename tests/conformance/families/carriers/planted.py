@@ -16,7 +16,7 @@ import numpy as np
 
 from conformance.driver import BackendJudge
 from conformance.families.reference import Reference
-from conformance.judging.subject import Settings
+from conformance.judging.asking import Settings
 from oracles.registry import Backend
 from reports.behaviors.regions import evaluate
 from reports.findings.finding import Finding

@@ -13,7 +13,7 @@ import pytest
 from conformance.families.carriers.bias import errors
 from conformance.families.carriers.faulty_step import FaultyStep
 from conformance.families.carriers.steps import faulty_step
-from conformance.families.cast.graded import GradedAnswers
+from conformance.families.cast.baseline import GradedAnswers
 from oracles.reference import exact
 from reports.grading.allowed_answers import ALLOWED, NOT_ALLOWED, is_nan
 from reports.problem_words import words

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.families.cast import follow
+from conformance.families.cast.baseline import GradedAnswers
 from conformance.families.cast.follow import (
     Ranges,
     follow_all_stretches,
     follow_stretches,
 )
-from conformance.families.cast.graded import GradedAnswers
 from conformance.families.reference import Reference
 from conformance.judging.asking import Ask
 from conformance.pair import judge_pair

@@ -16,10 +16,10 @@ from conformance.driver import BackendJudge
 from conformance.families.cast.baseline import Baseline, baseline_of, candidates
 from conformance.families.cast.invariances import Invariances
 from conformance.families.cast.probes import few_probes, listed
-from conformance.families.cast.telling_inputs import MOST, telling_inputs
+from conformance.families.cast.quick_inputs import MOST, telling_inputs
 from conformance.families.reference import Reference
+from conformance.judging.asking import Settings
 from conformance.judging.probe import LENGTHS, SHAPES, shape_of_pair, shapes_of
-from conformance.judging.subject import Settings
 from oracles.backend.launch_config import LaunchConfig
 from oracles.backend.loading import close, load_isolated
 from oracles.backend.requests import Cast, CastBatch

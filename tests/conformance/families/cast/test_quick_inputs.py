@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance.families.cast.quick_inputs import RANGES, quick_inputs
-from conformance.families.cast.telling_inputs import telling_inputs
+from conformance.families.cast.quick_inputs import RANGES, quick_inputs, telling_inputs
 from conformance.families.reference import Reference
 from lab.proof.obligations import groups
 from lab.proof.smt_order import number_branches

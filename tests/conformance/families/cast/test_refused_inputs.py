@@ -8,8 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance.families.cast.baseline import Baseline, baseline_of
-from conformance.families.cast.graded import MOST_ALONE, GradedAnswers, both, without_refused
+from conformance.families.cast.baseline import (
+    MOST_ALONE,
+    Baseline,
+    GradedAnswers,
+    baseline_of,
+    without_refused,
+)
+from conformance.families.cast.refusals import both
 from conformance.families.reference import Reference
 from conformance.sweep.plan import completed
 from oracles.backend.requests import Cast

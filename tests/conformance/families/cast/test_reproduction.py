@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from conformance.families.reference import Reference
-from conformance.judging.subject import Subject
+from conformance.judging.asking import Subject
 from oracles.adapters.script_text import bits_statement
 from oracles.protocol import Bits
 from specs.cases import Case

@@ -12,8 +12,8 @@ import pytest
 
 from conformance.driver import BackendJudge
 from conformance.families.cast.probes import KIND_TURNS
+from conformance.judging.asking import Settings
 from conformance.judging.space import drawn_probe
-from conformance.judging.subject import Settings
 from oracles.backend.launch_config import LaunchConfig
 from oracles.backend.loading import close, load_isolated
 from oracles.registry import Backend

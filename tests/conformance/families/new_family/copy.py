@@ -9,8 +9,7 @@ import numpy as np
 
 from conformance.families import value_spelling as spelling
 from conformance.families.family import Explained, WrittenQuestion
-from conformance.judging.asking import Ask, ask
-from conformance.judging.subject import Subject
+from conformance.judging.asking import Ask, Subject, ask
 from conformance.judging.values import no_answer
 from conformance.judging.verdicts import without_answer
 from oracles.backend.replies import Answered, checked
