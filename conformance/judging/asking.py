@@ -46,6 +46,11 @@ def ask(request: Request) -> Ask[Reply]:
     return reply
 
 
+def ask_all(requests: Requests) -> Ask[Sequence[Reply]]:
+    """Yield requests of one round, and return their replies."""
+    return (yield requests)
+
+
 def in_step(judges: Mapping[Key, Ask[Result]]) -> Ask[dict[Key, Result]]:
     """Run judges side by side, and return their results by key.
 

@@ -251,18 +251,10 @@ LONG = (1023, 1024, 1025)
 LENGTHS: tuple[int, ...] = (*SHORT, *LONG)
 
 
-def shapes_of(pair: str, few_shapes: bool) -> tuple[Shape, ...]:
-    """Return the shapes in which to request a pair: ``SHAPES``, or if ``few_shapes`` its own one.
-
-    ``pair`` names it as ``source/target``.
-    """
-    return (shape_of_pair(pair),) if few_shapes else SHAPES
-
-
 def shape_of_pair(pair: str) -> Shape:
     """Return the one shape of a pair, a row of ``LENGTHS`` or one of ``SHAPES``; each comes up.
 
-    ``pair`` is as in ``shapes_of``.
+    ``pair`` names it as ``source/target``.
     """
     number, is_row = divmod(_numbers()[pair], 2)
     return (LENGTHS[number % len(LENGTHS)],) if is_row else SHAPES[number % len(SHAPES)]

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from conformance.families.cast.baseline import Baseline
 from conformance.families.cast.probes import held_by
-from conformance.judging.asking import Ask, Subject, ask
+from conformance.judging.asking import Ask, Subject, ask, ask_all, in_step
 from conformance.judging.probe import Probe, ProbePlan
-from conformance.judging.values import Departed, ValueAnswer, value_answer, value_request
+from conformance.judging.values import Departed, ValueAnswer, batch_requests, value_answer
 from conformance.judging.verdicts import problem_of
 from oracles.backend.replies import (
     Answered,
@@ -33,7 +33,7 @@ from oracles.backend.replies import (
     checked,
     value_of,
 )
-from oracles.backend.requests import CastAtOnce, CastBatch, Request
+from oracles.backend.requests import CastAtOnce, Request
 from oracles.protocol import Bits
 from reports.counterexample.drawing import datum_text, datum_with_value
 from reports.grading.divergences import datum_of, simplicity
@@ -227,7 +227,7 @@ def answers_to(row: Baseline, plan: ProbePlan) -> Ask[ProbeAnswers]:
     The iterator raises ProbeFailedError for an error, a broken promise or a malformed answer, and
     ``Unanswered`` for a crash or if a batch as a whole has no answer.
     """
-    replies = yield _requests(row, plan)
+    replies = yield batch_requests(row.case, plan.batch(row.inputs))
     return (
         pair
         for part, answers in _answered_parts(row, plan, replies)
@@ -243,9 +243,15 @@ def changed_answers(
     Of probes that are answered together, it yields all if one differs. It adds to ``declined`` each
     one that is declined, with the reason, and raises as the iterator of ``answers_to`` does.
     """
-    requests = [_requests(row, plan) for row, plan in asked]
-    replies = yield [each for part in requests for each in part]
-    return _changed(asked, [*map(len, requests)], replies, declined)
+    requests = [batch_requests(row.case, plan.batch(row.inputs)) for row, plan in asked]
+    replies = yield from in_step(dict(enumerate(map(ask_all, requests))))
+    return (
+        (row, probe, answer)
+        for number, (row, plan) in enumerate(asked)
+        for part, answers in _answered_parts(row, plan, replies[number], declined)
+        if (answers != row.answers[part.picks]).any()
+        for probe, answer in part.split(answers)
+    )
 
 
 def answers_in_turn(row: Baseline, turns: Sequence[tuple[Request, ProbePlan]]) -> Ask[ProbeAnswers]:
@@ -253,43 +259,16 @@ def answers_in_turn(row: Baseline, turns: Sequence[tuple[Request, ProbePlan]]) -
 
     Whether that request is answered rightly is judged in its own pair.
     """
-    requests = [[before, *_requests(row, plan)] for before, plan in turns]
-    replies = iter((yield [each for turn in requests for each in turn]))
-    return _in_turn(row, turns, [[next(replies) for _ in turn][1:] for turn in requests])
-
-
-def _in_turn(
-    row: Baseline,
-    turns: Sequence[tuple[Request, ProbePlan]],
-    replies: Sequence[Sequence[Reply]],
-) -> ProbeAnswers:
-    for (_, plan), own in zip(turns, replies, strict=True):
-        for part, answers in _answered_parts(row, plan, own):
-            yield from part.split(answers)
-
-
-def _changed(
-    asked: Sequence[tuple[Baseline, ProbePlan]],
-    sizes: Sequence[int],
-    replies: Sequence[Reply],
-    declined: list[str],
-) -> Iterator[tuple[Baseline, Probe, Bits]]:
-    at = 0
-    for (row, plan), size in zip(asked, sizes, strict=True):
-        own = replies[at : (at := at + size)]
-        for part, answers in _answered_parts(row, plan, own, declined):
-            if (answers != row.answers[part.picks]).any():
-                for probe, answer in part.split(answers):
-                    yield row, probe, answer
-
-
-def _requests(row: Baseline, plan: ProbePlan) -> list[Request]:
-    if not plan.probes:
-        return []
-    if receiver_of(row.case.document) is None:
-        return [CastBatch(row.case, plan.batch(row.inputs))]
-    tensors = (probe.tensor(row.inputs) for probe in plan.probes)
-    return [value_request(row.case, tensor, is_kept=True) for tensor in tensors]
+    requests = [
+        [before, *batch_requests(row.case, plan.batch(row.inputs))] for before, plan in turns
+    ]
+    replies = yield from in_step(dict(enumerate(map(ask_all, requests))))
+    return (
+        pair
+        for number, (_, plan) in enumerate(turns)
+        for part, answers in _answered_parts(row, plan, replies[number][1:])
+        for pair in part.split(answers)
+    )
 
 
 def _answered_parts(

@@ -5,12 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
-from textwrap import TextWrapper, shorten
+from textwrap import shorten
 from typing import Any
 
 import numpy as np
 
-from conformance.families.cast.pair_comparison import HEADING, WIDTH, brief_said, given_words
+from conformance.families.cast.pair_comparison import (
+    HEADING,
+    NOTE,
+    WIDTH,
+    brief_said,
+    given_words,
+    read_datum,
+)
 from conformance.families.cast.recorded import allowed_list, check_example_input
 from conformance.families.family import Explained, WrittenQuestion
 from conformance.families.value_spelling import datum
@@ -35,14 +42,6 @@ from specs.formats import Format, format_named
 from specs.loader import documents
 from specs.questions import worked_case
 from specs.ruling import ruling
-
-NOTE = TextWrapper(
-    width=WIDTH,
-    initial_indent="note: ",
-    subsequent_indent=" " * 4,
-    break_long_words=False,
-    break_on_hyphens=False,
-)
 
 
 def read_input(rules: Ruling, word: str) -> int | str:
@@ -117,7 +116,7 @@ def _answer(case: Case, rules: Ruling, given: int | str) -> Ask[Any]:
 
 def _lines(rules: Ruling, explained: dict[str, Any]) -> Iterator[str]:
     """Yield an explanation in JSON as lines of text: patterns, fields and values in columns."""
-    given = _code_or_text(explained["input"])
+    given = read_datum(explained["input"])
     allowed = expect_by_exact.allow(rules, given)
     asked = f"{explained['case']} of {given_words(rules.source.name, explained['input'])}"
     yield from HEADING.wrap(f"{asked}: {brief_said(rules, allowed, given)}")
@@ -132,7 +131,7 @@ def _lines(rules: Ruling, explained: dict[str, Any]) -> Iterator[str]:
         if isinstance(answer, dict) and "text" not in answer:
             rows.append((name, (": ".join(next(iter(answer.items()))), "", "")))
         else:
-            rows.append((name, _columns(rules.target, _code_or_text(answer))))
+            rows.append((name, _columns(rules.target, read_datum(answer))))
     yield from aligned_rows(rows)
 
 
@@ -174,7 +173,3 @@ def conflict_lines(case: Case, rules: Iterable[str]) -> Iterator[str]:
         for each in entry.conflict if entry is not None else ():
             told = f"conflict: taken: {each.taken}; with {each.with_}: {each.about}"
             yield shorten(told, WIDTH, placeholder=" …")
-
-
-def _code_or_text(value: Any) -> int | str:
-    return str(value["text"]) if isinstance(value, dict) else int(value, 16)

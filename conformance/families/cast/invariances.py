@@ -448,13 +448,10 @@ class _Kept:
         return tensor_rule(self.document, self.version, probe.shape).keeps_shape
 
 
-def _keeps(row: Baseline, probe: Probe) -> bool:
-    return _Kept.of(row).keeps(probe)
-
-
 def _plan(row: Baseline, chosen: Iterable[Probe]) -> ProbePlan:
     """Plan those of the chosen probes that can be made and must keep their shape."""
-    return ProbePlan.of([probe for probe in chosen if _keeps(row, probe)], row.inputs.size)
+    kept = _Kept.of(row)
+    return ProbePlan.of([probe for probe in chosen if kept.keeps(probe)], row.inputs.size)
 
 
 @lru_cache(PLANS_KEPT)

@@ -45,7 +45,7 @@ from conformance.families.cast.shapes import (
     shape_fault,
 )
 from conformance.judging.asking import Ask, Subject, ask
-from conformance.judging.probe import shapes_of
+from conformance.judging.probe import SHAPES, shape_of_pair
 from conformance.judging.values import (
     Departed,
     DepartedError,
@@ -286,7 +286,8 @@ class _Examination:
         # Free the memory: the other cases of the pair wait as well, each with its own arrays.
         del is_open
         grades = subject.expectations.grades(rules, asked, expected, answer)
-        shapes = shapes_of(f"{case.source}/{case.target}", subject.few_shapes)
+        pair = f"{case.source}/{case.target}"
+        shapes = (shape_of_pair(pair),) if subject.few_shapes else SHAPES
         before = self.short_row if asked is inputs else None
         unjudged: tuple[Unoffered, ...] = ()
         faults = yield from shape_fault(

@@ -28,7 +28,7 @@ from specs.selection import cases_of_pair
 
 WIDTH = 100
 """Columns of a terminal."""
-HEADING, LINE = (
+HEADING, LINE, NOTE = (
     TextWrapper(
         width=WIDTH,
         initial_indent=first,
@@ -36,7 +36,7 @@ HEADING, LINE = (
         break_long_words=False,
         break_on_hyphens=False,
     )
-    for first in ("", "  ")
+    for first in ("", "  ", "note: ")
 )
 USUAL = ("onnx-cast:", "torch-tensor-to", "numpy-astype", "stablehlo-convert")
 """Documents that people ask about most, which stand first."""
@@ -220,7 +220,7 @@ def _none_obeys(
     allowed = _allowed(case, explained[[*cases].index(case)])
     if isinstance(allowed.branch.outcome, Anything | Rejected):
         return False
-    rules, given = ruling(case), _read(explained[0]["input"])
+    rules, given = ruling(case), read_datum(explained[0]["input"])
     words = describe_allowed(rules, allowed, given, "required")
     values = {"NaN" if "nan" in each else brief_words(rules.target, each) for each in words}
     return not values & {*found}
@@ -233,7 +233,8 @@ def _document_said(cases: Sequence[Case], explained: Sequence[Mapping[str, Any]]
     if _level(allowed) == "open":
         names = dict.fromkeys(each.document for each in cases)
         return f"left open by {case.document}" if len(names) == 1 else "no document decides it"
-    return f"{brief_said(ruling(case), allowed, _read(explained[0]['input']))} by {_edition(case)}"
+    said = brief_said(ruling(case), allowed, read_datum(explained[0]["input"]))
+    return f"{said} by {_edition(case)}"
 
 
 def brief_said(rules: Ruling, allowed: Allowed, given: int | str) -> str:
@@ -263,7 +264,7 @@ def brief_words(target: Format, word: str) -> str:
 
 def given_words(source: str, given: Any) -> str:
     """Return an input of an explanation as its value; of a NaN with payload also the pattern."""
-    form, code = format_named(source), _read(given)
+    form, code = format_named(source), read_datum(given)
     if isinstance(code, str) or form.kind == "complex":
         return _in_words(source, _shown(given))
     value = value_words(form, code)
@@ -291,7 +292,7 @@ def answers_by_framework(
         given = [answer for case, each in asked for _, answer in _answers(case, each, [backend])]
         values = [each for each in given if not _is_missing(each)]
         if values:
-            yield backend.name, value_words(target, _read(values[0]))
+            yield backend.name, value_words(target, read_datum(values[0]))
         elif any("error" in each for each in given):
             yield backend.name, "an error"
     for known in recorded:
@@ -333,7 +334,7 @@ def recorded_answers(
     is_default = case == cases_of_pair(case.document, case.version, form.name, target.name)[0]
     if not (is_default and form.is_numeric and target.is_numeric):
         return []
-    given = int(_read(explained["input"]))
+    given = int(read_datum(explained["input"]))
     return [
         Recorded(name, each.public_version, each.date, code)
         for name, each in known_answers().frameworks.items()
@@ -376,7 +377,7 @@ def most_telling(cases: Sequence[Case], explained: Sequence[Mapping[str, Any]]) 
 def _line(case: Case, explained: Mapping[str, Any], backends: Sequence[Backend]) -> Line:
     """Return the line of one document; of one that leaves the value open, without backends."""
     rules = ruling(case)
-    given = _read(explained["input"])
+    given = read_datum(explained["input"])
     allowed = _allowed(case, explained)
     doing: dict[str, list[str]] = {}
     for backend, answer in _answers(case, explained, backends):
@@ -403,7 +404,7 @@ def _answers(
 
 
 def _allowed(case: Case, explained: Mapping[str, Any]) -> Allowed:
-    return expect_by_exact.allow(ruling(case), _read(explained["input"]))
+    return expect_by_exact.allow(ruling(case), read_datum(explained["input"]))
 
 
 def _level(allowed: Allowed) -> str:
@@ -443,7 +444,7 @@ def _deed(rules: Ruling, allowed: Allowed, given: int | str, answer: Any) -> str
         case {"error": _}:
             read, words = None, "an error"
         case _:
-            read, words = _read(answer), _in_words(rules.target.name, _shown(answer))
+            read, words = read_datum(answer), _in_words(rules.target.name, _shown(answer))
     words = words.replace("{", "{{").replace("}", "}}")
     if read is None and rules.is_open and rules.answer_due is not None:
         return f"not by {{}}: {words}"
@@ -488,7 +489,7 @@ def _in_words(dtype: str, text: str) -> str:
     return f"{text} ({value})" if value else datum_words(dtype, text)
 
 
-def _read(value: Any) -> int | str:
+def read_datum(value: Any) -> int | str:
     """Convert a datum of an explanation in JSON: hex becomes a code, an object its text."""
     return str(value["text"]) if isinstance(value, dict) else int(value, 16)
 

@@ -19,7 +19,7 @@ from conformance.families.cast.probes import few_probes, listed
 from conformance.families.cast.quick_inputs import MOST, telling_inputs
 from conformance.families.reference import Reference
 from conformance.judging.asking import Settings
-from conformance.judging.probe import LENGTHS, SHAPES, shape_of_pair, shapes_of
+from conformance.judging.probe import LENGTHS, SHAPES, shape_of_pair
 from oracles.backend.launch_config import LaunchConfig
 from oracles.backend.loading import close, load_isolated
 from oracles.backend.requests import Cast, CastBatch
@@ -216,10 +216,9 @@ def test_where_shapes_are_costly_a_pair_is_asked_in_one_and_over_all_pairs_in_ev
     reached = set()
     for pair in pairs:
         [shape] = {probe.shape for probe in few_probes(MOST, pair)}
-        assert shapes_of(pair, few_shapes=True) == (shape,)
+        assert shape_of_pair(pair) == shape
         reached.add(shape)
     assert reached == {(length,) for length in (*range(1, 71), 1023, 1024, 1025)} | set(SHAPES)
-    assert shapes_of("any", few_shapes=False) == SHAPES
 
 
 COMPILES = planted(compiles_shapes=True, max_examples=20)
