@@ -27,12 +27,7 @@ from specs.model.document import (
     TableCell,
     outcome_entry,
 )
-from specs.model.vocabulary import (
-    INPUT_CLASSES,
-    OTHERWISE,
-    Rounding,
-    atoms,
-)
+from specs.model.vocabulary import INPUT_CLASSES, OTHERWISE, Rounding, atoms
 from specs.operations import is_by_input, of_family
 from specs.outcomes import (
     Anything,
@@ -305,11 +300,7 @@ def _prove(document: Document, case: Case, branches: list[Branch]) -> Ruling:
         ways = ", ".join(sorted(filter(None, roundings)))
         raise error(used[0], f"{case.id} rounds in more than one way: {ways}; keep one")
     return Ruling(
-        source,
-        target,
-        next(filter(None, roundings), "toward-zero"),
-        tuple(used),
-        partition,
+        source, target, next(filter(None, roundings), "toward-zero"), tuple(used), partition
     )
 
 

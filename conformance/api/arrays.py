@@ -221,12 +221,7 @@ def _is_zero(form: Format, bits: Bits) -> NDArray[np.bool_]:
 
 
 def _check(
-    form: Format,
-    held: Format,
-    bits: Bits,
-    is_wrong: NDArray[np.bool_],
-    name: str,
-    hint: str = "",
+    form: Format, held: Format, bits: Bits, is_wrong: NDArray[np.bool_], name: str, hint: str = ""
 ) -> None:
     """Raise CastigateError if values are marked as no values of ``form``, with the first one."""
     wrong = np.flatnonzero(is_wrong)

@@ -100,11 +100,7 @@ class Explanation(Printable):
 
 
 def explain(
-    value: object,
-    source: object,
-    target: object,
-    document: str | None,
-    backends: Sequence[str],
+    value: object, source: object, target: object, document: str | None, backends: Sequence[str]
 ) -> Explanation:
     """Return what documents allow for a value of a pair, and what frameworks answer.
 

@@ -34,12 +34,7 @@ from oracles.memory_layouts import TensorBatch
 from oracles.protocol import Bits, Returned, Tensor
 from reports.problem_words import words
 from reports.problems import BrokenPromise, Refused
-from specs.case_calls import (
-    call_of,
-    form_of,
-    member_of,
-    receiver_of,
-)
+from specs.case_calls import call_of, form_of, member_of, receiver_of
 from specs.cases import FORM, Case
 from specs.formats import format_named
 from specs.operations import of_family, operation_of

@@ -168,8 +168,7 @@ InputClass = Annotated[
     str, AfterValidator(_check_class), WithJsonSchema({"enum": list(CLASS_WORDS)})
 ]
 WordList = Annotated[
-    list[WordText],
-    BeforeValidator(as_list, json_schema_input_type=str | int | list[str | int]),
+    list[WordText], BeforeValidator(as_list, json_schema_input_type=str | int | list[str | int])
 ]
 Text = Annotated[str, Field(min_length=1, max_length=LONGEST_TEXT)]
 

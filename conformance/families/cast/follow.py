@@ -29,11 +29,7 @@ from conformance.judging.values import DepartedError, ask_values, values_of
 from oracles.backend.replies import Unanswered
 from oracles.protocol import Bits
 from oracles.reference.staircase import staircase
-from reports.grading.chunk_comparison import (
-    ChunkComparison,
-    chunk_comparison,
-    fastest_comparison,
-)
+from reports.grading.chunk_comparison import ChunkComparison, chunk_comparison, fastest_comparison
 from reports.grading.staircase_grades import grade_by_staircase
 from specs.branches import Ruling
 from specs.cases import Case

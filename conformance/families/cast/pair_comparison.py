@@ -285,8 +285,7 @@ def answers_by_framework(
     """
     target = format_named(cases[0].target)
     asked = sorted(
-        zip(cases, explained, strict=True),
-        key=lambda each: LEVELS.index(_level(_allowed(*each))),
+        zip(cases, explained, strict=True), key=lambda each: LEVELS.index(_level(_allowed(*each)))
     )
     for backend in backends:
         given = [answer for case, each in asked for _, answer in _answers(case, each, [backend])]
