@@ -74,7 +74,8 @@ class BackendJudge:
             self.backend.name,
             self.backend.claimed,
             self.broken,
-            self._is_believed,
+            # A gate trusts the statements of built-in adapters only.
+            not self.settings.isolates_sweeps or is_builtin(self.backend.name),
             compiles_per_shape(oracle),
             row_limits_of(oracle),
             chain_roads_of(oracle),
@@ -82,11 +83,6 @@ class BackendJudge:
             Expectations(independent=isinstance(oracle, Reference)),
             partial(offers, oracle),
         )
-
-    @property
-    def _is_believed(self) -> bool:
-        """Whether judges trust the adapter's statements; a gate trusts built-in adapters only."""
-        return not self.settings.isolates_sweeps or is_builtin(self.backend.name)
 
     def judge(self, case: Case) -> Judgement:
         """Judge one case, and return its judgement."""

@@ -2,7 +2,7 @@
 
 Cases of a pair share inputs, expectations and compiled programs. Side by side, their requests
 travel together; the checks that follow compare with the answers that the cases got. A case has the
-judge of its family; checks of a pair are those of ``CHECKS``.
+judge of its family; ``_check`` does the checks of a pair.
 
 Many cases *repeat* another: an older version of its document, or a document that follows it, has
 the same dtypes and modes. Most of the rules are the same then, and few faults show in such a case
@@ -12,7 +12,7 @@ a week of nights asks all.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from zlib import crc32
@@ -42,9 +42,9 @@ def judge_pair(
 ) -> Ask[list[Judgement]]:
     """Judge the cases ``judged`` of a pair, then do ``checks``; return judgements in this order.
 
-    The name of a check begins with a key of ``CHECKS``. Checks use ``cases``, which are all cases
-    of the pair. ``first`` is the first backend of the framework, with which the check of variants
-    compares; other checks need none.
+    The name of a check begins with its kind. Checks use ``cases``, which are all cases of the pair.
+    ``first`` is the first backend of the framework, with which the check of variants compares;
+    other checks need none.
 
     A case that waits for its turn gets the verdict `not-run`, and no check uses it. It is asked all
     the same if the backend declines the case that it repeats.
@@ -78,47 +78,39 @@ def judge_pair(
             continue
         judgements.append(each.judgement or concluded[case])
         known[case] = each.baseline
-    for kind, names in groupby(checks, lambda check: check.partition("/")[0]):
-        judgements += yield from CHECKS[kind](subject, [*names], cases, known, first)
+    for _, names in groupby(checks, lambda check: check.partition("/")[0]):
+        judgements += yield from _check([*names], subject, cases, known, first)
     return judgements
 
 
-Known = Mapping[Case, Baseline | NoBaseline]
-"""Row answers by case, or why it has none; cases of which a judge keeps no answers are absent."""
-Names = Sequence[str]
-Check = Callable[[Subject, Names, Sequence[Case], Known, Subject | None], Ask[list[Judgement]]]
-
-
-def _invariances(
-    subject: Subject, names: Names, cases: Sequence[Case], known: Known, _first: Subject | None
+def _check(
+    names: Sequence[str],
+    subject: Subject,
+    cases: Sequence[Case],
+    known: Mapping[Case, Baseline | NoBaseline],
+    first: Subject | None,
 ) -> Ask[list[Judgement]]:
+    """Do the checks of a pair whose ``names`` begin alike; return a judgement for each.
+
+    ``known`` has row answers by case, or why there are none; cases of which a judge keeps no
+    answers are absent.
+    """
+    kind = names[0].partition("/")[0]
+    if kind == CHAINS:
+        from conformance.families.chains.judge import judge_chains  # Few runs ask chains.
+
+        return (yield from judge_chains(subject, names, cases))
     [name] = names
-    found = yield from Invariances(subject, cases, known).judge()
+    if kind == INVARIANCES:
+        found = yield from Invariances(subject, cases, known).judge()
+    else:
+        assert kind == VARIANTS
+        assert first is not None
+        # Imported here, because few runs have two variants of one framework.
+        from conformance.families.cast.variants import judge_variants
+
+        found = yield from judge_variants(first, subject, cases, known)
     return [replace(found, check=name)]
-
-
-def _roads(
-    subject: Subject, names: Names, cases: Sequence[Case], known: Known, first: Subject | None
-) -> Ask[list[Judgement]]:
-    assert first is not None
-    [name] = names
-    # Imported here, because few runs have two variants of one framework.
-    from conformance.families.cast.variants import judge_variants
-
-    found = yield from judge_variants(first, subject, cases, known)
-    return [replace(found, check=name)]
-
-
-def _chains(
-    subject: Subject, names: Names, cases: Sequence[Case], _known: Known, _first: Subject | None
-) -> Ask[list[Judgement]]:
-    from conformance.families.chains.judge import judge_chains  # Few runs ask chains.
-
-    return judge_chains(subject, names, cases)
-
-
-CHECKS: Mapping[str, Check] = {INVARIANCES: _invariances, VARIANTS: _roads, CHAINS: _chains}
-"""The checks of a pair by the first part of their names; one call does those of one kind."""
 
 
 def _waiting_for_turns(subject: Subject, cases: Sequence[Case]) -> dict[Case, Case]:

@@ -22,7 +22,6 @@ from specs.model.document import (
     RANKS,
     TILE_RANKS,
     ParameterEntry,
-    TableEntry,
     TensorRuleEntry,
 )
 from specs.operations import of_family
@@ -75,10 +74,6 @@ class Edition:
                 return False
         pair_words = conditions.get("pair", [])
         return "unlisted" in pair_words or (case.source, case.target) in self.listed
-
-    def row_class(self, table: TableEntry, row: str) -> str:
-        """Return the input class of a table's row, which may have a name of the page's own."""
-        return table.names.get(row) or self.document.entry.row_names.get(row, row)
 
     def rules_between(self, source: str, target: str) -> list[str]:
         """Return the rules whose `from` and `to` match a pair, whatever their other conditions."""

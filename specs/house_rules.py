@@ -76,10 +76,6 @@ class ChoiceEntry(StrictModel):
         """The answer for each input class; one answer for all has the class `otherwise`."""
         return {"otherwise": self.then} if isinstance(self.then, str) else dict(self.then)
 
-    def speaks_of(self, source: Format, target: Format) -> bool:
-        """Return whether the choice is for a pair."""
-        return _names(self.when.from_, source) and _names(self.when.to, target)
-
 
 def _names(words: list[str], fmt: Format) -> bool:
     return any(
@@ -225,7 +221,7 @@ def choice_for(rules: HouseRules, source: Format, target: Format) -> tuple[str, 
     found = [
         (name, choice)
         for name, choice in rules.entry.choices.items()
-        if choice.speaks_of(source, target)
+        if _names(choice.when.from_, source) and _names(choice.when.to, target)
     ]
     if len(found) > 1:
         names = " and ".join(name for name, _ in found)

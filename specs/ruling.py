@@ -178,7 +178,9 @@ def _cells(
     index = table.x.index(column)
     for row, cells in table.rows.items():
         cell = cells[index] if isinstance(cells, list) else cells
-        yield ("table", "rows", row), version.row_class(table, row), cell
+        # The page may have a name of its own for the input class of a row.
+        input_class = table.names.get(row) or version.document.entry.row_names.get(row, row)
+        yield ("table", "rows", row), input_class, cell
 
 
 def _place(document: Document, case: Case, branch: Branch) -> Location:

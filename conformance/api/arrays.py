@@ -137,18 +137,15 @@ def _held(form: Format, values: object, name: str) -> tuple[Format, Bits]:
     # The bits are read below by a view, which takes every array to be of this machine's byte order.
     array = array.astype(array.dtype.newbyteorder("="), order="C", copy=False)
     if found == form or (array.dtype.kind == "u" and _are_patterns(form, array)):
-        return form, _masked(form, array.view(form.storage))
+        bits = array.view(form.storage)
+        # A small format does not use all bits of its byte.
+        return form, bits & bits.dtype.type(form.mask) if form.bits < 8 else bits
     return found, array.view(found.storage)
 
 
 def _are_patterns(form: Format, array: NDArray[Any]) -> bool:
     """Whether an unsigned array may hold the patterns of a format that is no integer."""
     return not form.is_integral and array.dtype.itemsize == np.dtype(form.storage).itemsize
-
-
-def _masked(form: Format, bits: Bits) -> Bits:
-    """Return patterns without the bits of the byte that a small format does not use."""
-    return bits & bits.dtype.type(form.mask) if form.bits < 8 else bits
 
 
 def _of_torch(form: Format, tensor: Any) -> tuple[Format, Bits]:

@@ -22,9 +22,7 @@ Mode = Mapping[str, object]
 """The values of a document's parameters by name, such as ``{"saturate": 0}``."""
 
 
-def chosen_case(
-    source: Format, target: Format, document: str | None = None, mode: Mode | None = None
-) -> Case:
+def chosen_case(source: Format, target: Format, document: str | None, mode: Mode | None) -> Case:
     """Return the case of a pair in a document or yardstick, or in the yardstick for the pair.
 
     Without a version, the document's newest one that has the pair decides. Raise CastigateError if

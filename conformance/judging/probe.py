@@ -31,19 +31,17 @@ Contents = Literal[
 class Probe:
     """Describes a tensor: which of a pair's inputs stands at each place, and the layout in memory.
 
-    The inputs begin at index ``first`` and go on in steps of ``stride``, modulo the number of
-    inputs, unless ``contents`` says otherwise. Contents "one" are the input at ``first``, "two"
-    that and the next at random; in other contents "one" is the input at index 0. ``steps`` are the
-    distances between neighbors along each dimension (none given: 1), counted in what the dimensions
-    inside take; a step of 0 repeats the first. ``order`` names the dimensions from the outermost in
-    memory to the innermost (none given: as they are numbered). Behind each run of the innermost
-    dimension lie ``gap`` elements of nothing. The memory begins ``offset`` elements after a
-    boundary.
+    The inputs begin at index ``first``, and the first input follows the last, unless ``contents``
+    says otherwise. Contents "one" are the input at ``first``, "two" that and the next at random; in
+    other contents "one" is the input at index 0. ``steps`` are the distances between neighbors
+    along each dimension (none given: 1), counted in what the dimensions inside take; a step of 0
+    repeats the first. ``order`` names the dimensions from the outermost in memory to the innermost
+    (none given: as they are numbered). Behind each run of the innermost dimension lie ``gap``
+    elements of nothing. The memory begins ``offset`` elements after a boundary.
     """
 
     shape: tuple[int, ...]
     first: int = 0
-    stride: int = 1
     contents: Contents = "in order"
     shuffling: int = 0
     """The seed of shuffled inputs, and of those that are two."""
@@ -67,7 +65,7 @@ class Probe:
     def _row(self, size: int, count: int) -> NDArray[np.intp]:
         """Return the indices of the inputs of a tensor of ``size`` elements, in a row."""
         places = np.arange(size)
-        row = (self.first + self.stride * places) % count
+        row = (self.first + places) % count
         match self.contents:
             case "shuffled":
                 # Each input comes once before any comes again.

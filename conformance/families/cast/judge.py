@@ -13,7 +13,7 @@ where a call is met: most runs ask none.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import repeat
 from zlib import crc32
 
@@ -58,7 +58,6 @@ from conformance.judging.values import (
 from conformance.judging.verdicts import refusal, script, without_answer
 from oracles.backend.replies import Answered, Raised, Unanswered
 from oracles.backend.requests import Road
-from oracles.protocol import Bits
 from oracles.reference.expectations import has_branch
 from reports.grading.allowed_answers import ALLOWED, NOT_ALLOWED
 from reports.judgement import NEXT_SCRIPT, InputsAndAnswers, Judgement, SharedArrays, Verdict
@@ -125,26 +124,20 @@ def examine(subject: Subject, case: Case) -> Ask[Examined]:
     return judgement
 
 
-@dataclass
 class _Examination:
-    """What ``examine`` does with a case; its fields are set even if ``run`` raises an error."""
+    """Examines a case for ``examine``; its attributes are set even if ``run`` raises an error."""
 
-    subject: Subject
-    case: Case
-    rules: Ruling = field(init=False)
-    inputs: Bits = field(init=False)
-    baseline: Baseline | NoBaseline = field(default_factory=lambda: NoBaseline(""))
-    broken_by_all: list[BrokenPromise] = field(default_factory=list)
-    """The promises that the call with all inputs breaks, such as the shape of its answer."""
-    short_row: ShortRow | None = None
-    """The row of a few inputs that was requested before all inputs, and its answer."""
-
-    def __post_init__(self) -> None:
-        subject, settings = self.subject, self.subject.settings
-        self.rules = ruling(self.case)
+    def __init__(self, subject: Subject, case: Case) -> None:
+        settings = subject.settings
+        self.subject, self.case, self.rules = subject, case, ruling(case)
         self.inputs = inputs_of(
-            self.case, self.rules, settings.seed, settings.max_examples, subject.few_shapes
+            case, self.rules, settings.seed, settings.max_examples, subject.few_shapes
         )
+        self.baseline: Baseline | NoBaseline = NoBaseline("")
+        self.broken_by_all: list[BrokenPromise] = []
+        """The promises that the call with all inputs breaks, such as the shape of its answer."""
+        self.short_row: ShortRow | None = None
+        """The row of a few inputs that was requested before all inputs, and its answer."""
 
     def run(self) -> Ask[Examined | Judgement]:
         """Examine the case, and return what is found, or the judgement if nothing is left to grade.
