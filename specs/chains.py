@@ -102,9 +102,10 @@ class MissingStep(NamedTuple):
 
 @dataclass(frozen=True)
 class Company:
-    """Chains that one program makes on one road, each with an input of its own.
+    """Chains that a backend runs as one program on one road, each with an input of its own.
 
-    A road says how the casts meet and what an optimizer may do: ``level:all,middle:output``.
+    A road says how the program joins the casts and what an optimizer may do, such as
+    ``level:all,middle:output``.
     """
 
     chains: tuple[Chain, ...]

@@ -1,4 +1,4 @@
-"""Versions with everything they inherit: types, listed pairs, rules, and the cases these make.
+"""Resolves versions: each has its inherited dtypes, listed pairs and rules, and yields its cases.
 
 Some rules are about a tensor as a whole: its rank, number of elements, and tile rank.
 """

@@ -1,4 +1,4 @@
-"""What a rule says, in words: where it applies, and the outcome of each class of inputs."""
+"""Puts a rule into words: where it applies, and what each class of its inputs becomes."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Judges of every family ask, know backends and reach verdicts by these modules."""
+"""The judges of every family use these modules to ask backends and to reach verdicts."""

@@ -2,7 +2,8 @@
 
 The answers to a cast are kept: one row for each case. Other operations are asked many tensors of
 many megabytes, most of whose elements a document decides: another answer there is another verdict
-or another problem. So of these a run keeps digests, and a few of the answers that are free.
+or another problem. So of these a run keeps digests, and a few free answers, which a document leaves
+open.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ MOST_OF_A_TENSOR = 4
 
 
 class AnswerDigester:
-    """Digests the tensors of a case and their replies, as a judge adds them."""
+    """Digests the tensors of a case and the replies to them, which a judge adds one by one."""
 
     def __init__(self) -> None:
         self._asked = blake2b(digest_size=DIGEST_BYTES)

@@ -2,11 +2,10 @@
 
 What a judge knows without a request is a ``Subject``: facts about a backend, and the run's options.
 
-A judge does no input and output. It yields the requests that it wants answered next, all that it
-knows of, and gets as many replies, in their order. So a judge can be tested by a list of replies,
-several judges can be answered by one message, and one piece of code (``conformance/driver.py``)
-decides how requests travel. Judges compose: one delegates to another by ``yield from``, and
-``in_step`` runs many side by side.
+A judge does no input and output. It yields all requests that it can make so far, and gets as many
+replies, in their order. So a test can feed a judge a list of replies, one message can carry the
+requests of several judges, and one piece of code (``conformance/driver.py``) decides how requests
+travel. One judge delegates to another by ``yield from``, and ``in_step`` runs many side by side.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One tensor in which a cast is asked again, a plan of many, and the shapes of a pair."""
+"""Describes the tensors in which a cast is asked again: one, a plan of many, a pair's shapes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Probe:
     along each dimension (none given: 1), counted in what the dimensions inside take; a step of 0
     repeats the first. ``order`` names the dimensions from the outermost in memory to the innermost
     (none given: as they are numbered). Behind each run of the innermost dimension lie ``gap``
-    elements of nothing. The memory begins ``offset`` elements after a boundary.
+    unused elements. The memory begins ``offset`` elements after a boundary.
     """
 
     shape: tuple[int, ...]

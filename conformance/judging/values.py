@@ -1,7 +1,7 @@
-"""Values of a case, by a cast or by the calls of its document.
+"""Requests the values of a case: by a cast, or by the call that the case stands for.
 
-A document of calls is asked by making its calls: what a call returns contains the answer's bits,
-and everything else that the document promises, of which ``families/call/promises.py`` takes care.
+What a call returns holds the answer's bits, and also what else the document promises of a call;
+``families/call/promises.py`` checks that.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The verdict on a case that was not answered, where an answer is due, and scripts that show one.
+"""Reaches the verdict on a case that got no answer where one is due; gets scripts that show it.
 
 A script is the adapter's own, or else a command of castigate.
 """

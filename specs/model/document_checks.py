@@ -327,7 +327,7 @@ def _one_per_column(cells: TableCell | list[TableCell], heads: list[str]) -> lis
 
 
 def raw_errors(data: Mapping[str, Any]) -> Errors:
-    """Yield errors of plain data whose place no validation finds: what has the type of another.
+    """Yield errors in plain data that pydantic would report at another place.
 
     They are numbers where an outcome or a pattern belongs, and pairs in place of a group's name.
     """

@@ -1,4 +1,4 @@
-"""A pydantic model that converts nothing, and the error to show for one that a file fails."""
+"""A pydantic model that converts nothing, and the error to show if a file does not fit a model."""
 
 from __future__ import annotations
 

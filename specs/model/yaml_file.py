@@ -1,4 +1,4 @@
-"""A YAML file as plain data with the line of each part, read from a cache where it is our own.
+"""Reads a YAML file as plain data with the line of each part; keeps our own files in a cache.
 
 A process that reads only cached files imports no parser, which would take it a third of its start.
 """

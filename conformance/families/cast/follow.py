@@ -2,11 +2,11 @@
 
 The quick tier asks a selection of a wide source. Around each of them that fails, every pattern is
 asked, outward until a stretch of them is answered right. What fails may also be scattered: the
-integers among floats, say, have a million right answers between one and the next. So a leap is
-made from both ends of each stretch, over every power of two of patterns, and what fails there is
-followed in turn, until nothing new fails. Sources of at most 16 bits need no following, as every
-pattern was asked. Those of more than 32 bits are not followed: no sweep could check what is then
-called exact.
+integers among floats, say, have a million right answers between one and the next. So inputs are
+asked that lie a power of two of patterns beyond either end of a stretch (*leaps*), and what fails
+there is followed in turn, until nothing new fails. Sources of at most 16 bits need no following, as
+every pattern was asked. Those of more than 32 bits are not followed: no sweep could check what is
+then called exact.
 """
 
 from __future__ import annotations

@@ -231,7 +231,7 @@ class Invariances:
         return turn_of(self.pair, kind, settings.seed, turns)
 
     def _has_turn(self, kind: str, turns: int) -> bool:
-        """Whether to ask a kind of tensors that one in ``turns`` seeds asks, or a gate always."""
+        """Whether this seed asks a kind of tensors: one in ``turns`` does, and a gate always."""
         return not self._turn(kind, turns)
 
     def _judged(

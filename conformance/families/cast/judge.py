@@ -6,8 +6,8 @@ a source of 17 to 32 bits is wrong, ``follow_all`` asks the inputs around it, on
 cases after another, because that may take much memory.
 ``conclude`` comes to the verdict, and gets the scripts that show it.
 
-What calls promise besides values is asked by the package ``call``, which is imported only here and
-where a call is met: most runs ask none.
+The package ``call`` asks for what calls promise besides values. It is imported only once a case of
+calls is judged: most runs have none.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The tensors in which a cast is asked again: a handful that are listed, and draws from the space.
 
-Listed is what no draw meets often enough: every length up to that of some vectors, every input at
+The list has what draws meet too rarely: every length up to that of some vectors, every input at
 every position, every input alone and in rows of itself, any two inputs side by side. The others are
 drawn (``conformance/judging/space.py``), other ones for each pair, version and seed.
 

@@ -1,4 +1,4 @@
-"""Recorded casts: what is allowed for an input, in JSON, and the grade of an answer to it."""
+"""Judges recorded casts: lists what is allowed for an input, in JSON, and grades an answer."""
 
 from __future__ import annotations
 
