@@ -104,9 +104,10 @@ def separate_values(words: Sequence[str]) -> list[str]:
 
 
 def _is_read(words: Sequence[str]) -> bool:
-    """Whether a question has a meaning; one that begins with a framework must ask for a cast.
+    """Return whether ``read_question`` reads a question as its writer may have meant it.
 
-    None of its numbers may be a word between numbers, such as ``of`` or an arrow.
+    A question that begins with a framework must ask for a cast, and a word such as ``of`` or an
+    arrow must not have become one of its numbers.
     """
     try:
         parts = parts_of(words)

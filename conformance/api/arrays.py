@@ -144,7 +144,7 @@ def _held(form: Format, values: object, name: str) -> tuple[Format, Bits]:
 
 
 def _are_patterns(form: Format, array: NDArray[Any]) -> bool:
-    """Whether an unsigned array may hold the patterns of a format that is no integer."""
+    """Return whether an unsigned array may hold the patterns of a format that is no integer."""
     return not form.is_integral and array.dtype.itemsize == np.dtype(form.storage).itemsize
 
 

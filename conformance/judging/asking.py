@@ -119,12 +119,12 @@ class Settings:
     """The names and texts of the house rules that apply, in pairs."""
 
     def is_full(self, case: Case) -> bool:
-        """Whether a case is judged at the tier ``full``."""
+        """Return whether a case is judged at the tier ``full``."""
         choice = self.selection.choice(case.id)
         return (self.tier if choice is None else choice.tier) == "full"
 
     def asks_all(self, case: Case) -> bool:
-        """Whether a case is requested in all listed tensors: at the tier ``full``, and in gates."""
+        """Return whether to ask a case in all listed tensors: at the tier ``full`` and in gates."""
         return self.is_full(case) or self.isolates_sweeps
 
     def draws(self, case: Case, few: int) -> int:
@@ -163,7 +163,7 @@ class Subject:
         return self.settings.tier == "quick" and self.compiles_shapes and self.is_believed
 
     def claims(self, case: Case) -> bool:
-        """Whether a rule that the backend breaks in a case counts against it.
+        """Return whether a rule that the backend breaks in a case counts against it.
 
         It does if the backend claims the version, or if the user named the version, or the document
         of which the backend claims none.

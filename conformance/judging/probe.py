@@ -158,15 +158,12 @@ class Probe:
         words = [shape, *self.layout_words, *FILLED.get(self.contents, ())]
         if self.is_rewritten:
             words.append("in the memory of the tensor before")
-        match self.is_at_once, self.after:
-            case True, "":
-                words.append("while another thread asks")
-            case True, other:
-                words.append(f"during {other} by another thread")
-            case False, other if other:
-                words.append(f"right after {other}")
-            case _:
-                pass
+        if self.is_at_once and self.after:
+            words.append(f"during {self.after} by another thread")
+        elif self.is_at_once:
+            words.append("while another thread asks")
+        elif self.after:
+            words.append(f"right after {self.after}")
         return ", ".join(words)
 
     @property

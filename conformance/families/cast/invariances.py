@@ -231,7 +231,7 @@ class Invariances:
         return turn_of(self.pair, kind, settings.seed, turns)
 
     def _has_turn(self, kind: str, turns: int) -> bool:
-        """Whether this seed asks a kind of tensors: one in ``turns`` does, and a gate always."""
+        """Return whether this seed asks a kind of tensors; one in ``turns`` does, a gate always."""
         return not self._turn(kind, turns)
 
     def _judged(
@@ -439,7 +439,7 @@ class _Kept:
         return cls(row.case.document, row.case.version, row.rules.source.kind == "text")
 
     def keeps(self, probe: Probe) -> bool:
-        """Whether a tensor can be made, and the document requires its shape to be kept.
+        """Return whether a tensor can be made, and the document requires its shape to be kept.
 
         Texts can have no special layout, and at most ``LARGE`` elements in a dimension.
         """

@@ -342,7 +342,7 @@ def follow_all(subject: Subject, cases: Iterable[Examined]) -> Ask[dict[Case, Fo
 
 
 def _can_follow(subject: Subject, case: Case, rules: Ruling) -> bool:
-    """Whether failing inputs are followed: in claimed cases between numbers, from 17 to 32 bits.
+    """Return whether to follow failing inputs: in claimed casts of numbers from 17 to 32 bits.
 
     Cases that are swept, worked examples, open or rejected are left out, and backends whose answers
     depend on the lengths of rows.
@@ -400,7 +400,7 @@ def conclude(
 
 
 def _is_no_answer(problem: Problem) -> bool:
-    """Whether a problem is a declined request, or an error in the place of an answer."""
+    """Return whether a problem is a declined request, or an error instead of an answer."""
     match problem:
         case Unoffered() | Refused(kind="error"):
             return True

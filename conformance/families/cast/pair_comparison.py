@@ -215,7 +215,7 @@ def _headline(
 def _none_obeys(
     cases: Sequence[Case], explained: Sequence[Mapping[str, Any]], found: Collection[str]
 ) -> bool:
-    """Whether a document decides the input, for a value that is none of the answers ``found``."""
+    """Return whether a document decides the input, for a value that none of ``found`` is."""
     case = most_telling(cases, explained)
     allowed = _allowed(case, explained[[*cases].index(case)])
     if isinstance(allowed.branch.outcome, Anything | Rejected):
@@ -317,7 +317,7 @@ def value_words(target: Format, datum: int | str) -> str:
 
 
 def is_foreign(name: str) -> bool:
-    """Sort key: documents of ONNX, torch and numpy first, because most people ask about these."""
+    """Return a sort key: documents of ONNX, torch and numpy first, which people ask most."""
     return not name.startswith(USUAL)
 
 

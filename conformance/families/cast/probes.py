@@ -252,7 +252,7 @@ def _is_other(own: Format, name: str) -> bool:
 
 
 def _is_wider(own: Format, name: str) -> bool:
-    """Whether a format of ``own``'s kind is wider, or narrower if ``own`` has 64 bits."""
+    """Return whether a format of ``own``'s kind is wider, or narrower if ``own`` has 64 bits."""
     other = format_named(name)
     is_like = own.is_numeric and other.kind == own.kind
     return is_like and (other.bits > own.bits or own.bits == MOST_BITS > other.bits)

@@ -179,7 +179,7 @@ def _steps(source: Format, target: Format, chance: np.random.Generator) -> NDArr
 
 
 def _rounds(source: Format, target: Format) -> bool:
-    """Whether a source has values between two of the target's."""
+    """Return whether a source has values between two of the target's."""
     if target.is_integral:
         return source.kind == "float"
     digits = source.bits - source.is_signed if source.is_integral else source.precision

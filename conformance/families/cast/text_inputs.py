@@ -320,7 +320,7 @@ def decimals_by_ties(target: Format) -> Iterator[str]:
 
 
 def _exponent_of(value: Fraction) -> int:
-    """The largest integer ``e`` with ``2**e <= value``."""
+    """Return the largest integer ``e`` with ``2**e <= value``."""
     guess = value.numerator.bit_length() - value.denominator.bit_length()
     return guess if Fraction(2) ** guess <= value else guess - 1
 
