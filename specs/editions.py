@@ -129,19 +129,15 @@ class Edition:
 
         With house rules, only the listed pairs for which these have a choice have cases.
         """
+        every = self.document.entry.scope == "every-dtype"
+        pairs = product(formats(), formats()) if every else product(self.sources, self.targets)
         house = self.document.house
         if house is None:
-            yield from self._pairs_of_page()
+            yield from pairs
             return
-        for pair in self._pairs_of_page():
+        for pair in pairs:
             if pair in self.listed and choice_for(house, *map(format_named, pair)) is not None:
                 yield pair
-
-    def _pairs_of_page(self) -> Iterator[tuple[str, str]]:
-        if self.document.entry.scope == "every-dtype":
-            yield from product(formats(), formats())
-        else:
-            yield from product(self.sources, self.targets)
 
     def _call_modes(self, pair: Case) -> Iterator[list[tuple[str, str]]]:
         """Yield the modes of a pair of calls: its forms, then the layer members if there are any.
@@ -150,17 +146,11 @@ class Edition:
         operations have none.
         """
         entry = self.document.entry
-        if entry.receiver is not None:
-            yield [
-                (FORM, key) for key, form in entry.forms.items() if self.matches(form.when, pair)
-            ]
-            members = entry.receiver.members
-            if members:
-                yield [
-                    (MEMBER, key)
-                    for key, member in members.items()
-                    if self.matches(member.when, pair)
-                ]
+        members = entry.receiver.members if entry.receiver is not None else {}
+        for mode, entries in ((FORM, entry.forms), (MEMBER, members)):
+            if entries:
+                conditions = {key: each.when for key, each in entries.items()}
+                yield [(mode, key) for key, when in conditions.items() if self.matches(when, pair)]
 
     def cases(self) -> Iterator[Case]:
         """Yield each case of this version with its modes spelled out, then its worked examples.

@@ -436,7 +436,6 @@ LONGEST_TEXT = 400
 PAIRS_KEPT = 1 << 10
 TARGET_STEPS = 5
 """Number of target values after which the tie is chosen as an input."""
-PARITIES = (0, 1)
 FARTHER = 8
 """About how many target values are tried for ties after an even and the next odd value."""
 
@@ -507,7 +506,7 @@ def _ties_of_both_parities(source: Format, target: Format) -> list[int]:
     even = target.one_code & ~1 if target.kind == "float" else 2
     step = max(2, (target.max_code - even) // FARTHER & ~1)
     codes = np.arange(even, target.max_code - 1, step, dtype=np.uint64)
-    both = [ties_after(source, target, codes + np.uint64(each)) for each in PARITIES]
+    both = [ties_after(source, target, codes + np.uint64(parity)) for parity in (0, 1)]
     first, second = (patterns.tolist() for patterns, _ in both)
     (_, has_first), (_, has_second) = both
     found = np.flatnonzero(has_first & has_second)
