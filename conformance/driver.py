@@ -6,7 +6,14 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 
 from conformance.families.reference import Reference
-from conformance.judging.asking import Ask, FirstVariant, Requests, Result, Settings, Subject
+from conformance.judging.asking import (
+    Ask,
+    FirstVariant,
+    JudgeResult,
+    Requests,
+    Settings,
+    Subject,
+)
 from conformance.pair import judge_pair
 from oracles.backend.client import Client
 from oracles.backend.replies import Reply
@@ -18,7 +25,7 @@ from reports.judgement import Judgement
 from specs.cases import Case
 
 
-def drive(judge: Ask[Result], client: Client, first: Client | None = None) -> Result:
+def drive(judge: Ask[JudgeResult], client: Client, first: Client | None = None) -> JudgeResult:
     """Send a judge's requests to ``client``, round by round; return the judge's result.
 
     Only requests in a ``FirstVariant`` go to ``first``, the client of the framework's first
@@ -29,7 +36,7 @@ def drive(judge: Ask[Result], client: Client, first: Client | None = None) -> Re
         while True:
             requests = judge.send(_replies(requests, client, first))
     except StopIteration as done:
-        result: Result = done.value
+        result: JudgeResult = done.value
         return result
 
 

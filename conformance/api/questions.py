@@ -287,22 +287,22 @@ class FormatRow:
         return f"{self.name}: {self.kind}, {self.bits} bits{largest}" + (held and f", {held}")
 
 
-Row = TypeVar("Row", DocumentRow, FormatRow)
+ListedRow = TypeVar("ListedRow", DocumentRow, FormatRow)
 
 
 @dataclass(frozen=True, repr=False)
-class Listing(Printable, Generic[Row]):
+class Listing(Printable, Generic[ListedRow]):
     """Rows that print one per line, by name: ``rows["onnx-cast"]``."""
 
-    by_name: Mapping[str, Row]
+    by_name: Mapping[str, ListedRow]
 
-    def __iter__(self) -> Iterator[Row]:
+    def __iter__(self) -> Iterator[ListedRow]:
         return iter(self.by_name.values())
 
     def __len__(self) -> int:
         return len(self.by_name)
 
-    def __getitem__(self, name: str) -> Row:
+    def __getitem__(self, name: str) -> ListedRow:
         return self.by_name[name]
 
     def lines(self) -> Iterator[str]:

@@ -23,7 +23,7 @@ from reports.judgement import Verdict
 from reports.run_store.record import Selection
 from specs.cases import Case
 
-Result = TypeVar("Result")
+JudgeResult = TypeVar("JudgeResult")
 Key = TypeVar("Key")
 
 
@@ -35,7 +35,7 @@ class FirstVariant:
 
 
 Requests = Sequence[Request | FirstVariant]
-Ask = Generator[Requests, Sequence[Reply], Result]
+Ask = Generator[Requests, Sequence[Reply], JudgeResult]
 """A judge, or a part of one: yields requests, gets their replies in order, returns a result."""
 
 
@@ -50,12 +50,12 @@ def ask_all(requests: Requests) -> Ask[Sequence[Reply]]:
     return (yield requests)
 
 
-def in_step(judges: Mapping[Key, Ask[Result]]) -> Ask[dict[Key, Result]]:
+def in_step(judges: Mapping[Key, Ask[JudgeResult]]) -> Ask[dict[Key, JudgeResult]]:
     """Run judges side by side, and return their results by key.
 
     Each round has the next requests of all judges that have not ended.
     """
-    results: dict[Key, Result] = {}
+    results: dict[Key, JudgeResult] = {}
     wanted: dict[Key, Requests] = {}
 
     def go_on(key: Key, replies: Sequence[Reply] | None) -> None:
@@ -77,7 +77,7 @@ def in_step(judges: Mapping[Key, Ask[Result]]) -> Ask[dict[Key, Result]]:
     return {key: results[key] for key in judges}
 
 
-def on_first_variant(judge: Ask[Result]) -> Ask[Result]:
+def on_first_variant(judge: Ask[JudgeResult]) -> Ask[JudgeResult]:
     """Run a judge, with its requests sent to the framework's first backend; return its result."""
     try:
         requests = next(judge)
@@ -87,7 +87,7 @@ def on_first_variant(judge: Ask[Result]) -> Ask[Result]:
             ]
             requests = judge.send(replies)
     except StopIteration as done:
-        result: Result = done.value
+        result: JudgeResult = done.value
         return result
 
 

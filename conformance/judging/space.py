@@ -76,10 +76,10 @@ CONTENTS: tuple[tuple[int, Contents], ...] = (
 ROUNDS = 40
 """The most times that a tensor becomes smaller; a dimension of 2^17 is halved 17 times."""
 
-Value = TypeVar("Value")
+Weighted = TypeVar("Weighted")
 
 
-def chosen(chance: Random, weighted: Sequence[tuple[int, Value]]) -> Value:
+def chosen(chance: Random, weighted: Sequence[tuple[int, Weighted]]) -> Weighted:
     """Draw one of the values; the number before each is its weight."""
     at = chance.random() * sum(weight for weight, _ in weighted)
     for weight, value in weighted:

@@ -19,7 +19,6 @@ from specs.errors import CastigateError
 
 PAST = 30
 """Runs in the report: a month of nights."""
-Warn = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,10 @@ class Nights:
         return f"{self.runs}/{free}"
 
     def render(
-        self, warn: Warn, addons: Collection[Addon] = (), steps: Sequence[BackendChanges] = ()
+        self,
+        warn: Callable[[str], None],
+        addons: Collection[Addon] = (),
+        steps: Sequence[BackendChanges] = (),
     ) -> Report:
         """Write the report of the last ``PAST`` complete runs in all formats, and return it.
 
@@ -73,7 +75,7 @@ class Nights:
             write_output(report, name, self.folder.display_path(name))
         return report
 
-    def _complete(self, warn: Warn) -> Iterator[str]:
+    def _complete(self, warn: Callable[[str], None]) -> Iterator[str]:
         """Yield the folders of the complete runs, the oldest first; warn about each other run.
 
         Files whose names mark them as unfinished are left out without a warning.

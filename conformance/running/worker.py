@@ -124,14 +124,14 @@ KEPT_BETWEEN_TASKS = 384 << 20
 """Bytes of a worker beyond which a finished task's memory is not kept for the next one.
 
 Few tasks need as much, and these need it only for a while."""
-Named = tuple[str, LaunchConfig]
+NamedLaunch = tuple[str, LaunchConfig]
 """A backend's name, and how it is started."""
 
 
 def work(
     link: Connection,
-    named: Named,
-    first: Named | None,
+    named: NamedLaunch,
+    first: NamedLaunch | None,
     settings: Settings,
     known: Ready | None = None,
 ) -> None:
@@ -189,8 +189,8 @@ class TaskRunner:
     def __init__(
         self,
         link: Connection,
-        named: Named,
-        first: Named | None,
+        named: NamedLaunch,
+        first: NamedLaunch | None,
         settings: Settings,
         known: Ready | None = None,
     ) -> None:
@@ -200,7 +200,9 @@ class TaskRunner:
         self.settings = settings
         self._known = known
 
-    def _judge_of(self, named: Named, broken: Mapping[str, str] | None = None) -> BackendJudge:
+    def _judge_of(
+        self, named: NamedLaunch, broken: Mapping[str, str] | None = None
+    ) -> BackendJudge:
         name, config = named
         # An adapter's statement about itself may not leave out a check of a gate, unless it is
         # built in.

@@ -17,7 +17,7 @@ MAX_COMBINED = 4
 
 
 @dataclass(frozen=True)
-class Explanation:
+class BehaviorExplanation:
     """Regions of open inputs, the behavior that gives all answers there, and examples of them.
 
     If no behavior does, ``behavior`` is None, and ``nearest`` is one that is right more often than
@@ -33,7 +33,7 @@ class Explanation:
     exceptions: int = 0
 
 
-def explain(tally: Tally) -> list[Explanation]:
+def explain(tally: Tally) -> list[BehaviorExplanation]:
     """Return an explanation per behavior needed, most inputs first, then the unexplained inputs."""
     found = [_explanation(tally, *group) for group in groups(tally)]
     return sorted(found, key=lambda each: (each.behavior is None, -each.inputs, each.regions))
@@ -112,10 +112,10 @@ def _nearest(tally: Tally, atom: Atom) -> str | None:
 
 def _explanation(
     tally: Tally, atoms: list[Atom], behavior: str | None, nearest: str | None
-) -> Explanation:
+) -> BehaviorExplanation:
     inputs = _sum((tally.inputs[atom] for atom in atoms), tally)
     shown = _sum((tally.misses[atom, nearest] for atom in atoms), tally) if nearest else inputs
-    return Explanation(
+    return BehaviorExplanation(
         phrases_for(atoms, tally.inputs, PHRASES),
         behavior,
         inputs.count,
@@ -132,7 +132,7 @@ def _sum(parts: Iterable[CountedInputs], tally: Tally) -> CountedInputs:
     return total
 
 
-def sentence(tally: Tally, explanation: Explanation) -> str:
+def sentence(tally: Tally, explanation: BehaviorExplanation) -> str:
     """Describe an explanation in one line, which does not name the pair of dtypes."""
     search, where, texts = tally.search, listed(explanation.regions), behaviors()
     if explanation.behavior is not None:

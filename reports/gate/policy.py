@@ -37,7 +37,7 @@ from specs.model.yaml_file import YamlFile, read_yaml
 SHIPPED = Path(__file__).with_name("policies")
 CLAIMED = "claimed"
 """In `documents`: all documents that the backend claims."""
-Word = TypeVar("Word", bound=str)
+ListedWord = TypeVar("ListedWord", bound=str)
 HINTS = {
     "a document begins with `document:`": "a policy begins with `policy: NAME`",
     "or write a quoted hex pattern": "if it is text, or write a whole number",
@@ -54,7 +54,7 @@ def _date(text: str) -> str:
     raise ValueError(f"`{text}` is not a date; write it as '2027-01-31', in quotes")
 
 
-def _once(words: list[Word]) -> list[Word]:
+def _once(words: list[ListedWord]) -> list[ListedWord]:
     for at, word in enumerate(words):
         if word in words[:at]:
             raise ValueError(f"`{word}` is listed twice; remove one of the two")

@@ -13,7 +13,7 @@ from reports.case_patterns import document_of, expand
 from reports.findings.finding import FindingKind
 from reports.known_failures import DIGITS, VARIES, parse_failure
 from reports.ledger import file_name, folder_of
-from reports.ledger.listing import InputOptions, KnownFinding, Ledger, Listing
+from reports.ledger.listing import InputOptions, KnownFinding, Ledger, ListedFailure
 from reports.ledger.version_spans import Span, public_version, version_order
 from reports.run_store.record import Examples, Seed
 from specs.cases import JOINT
@@ -183,4 +183,4 @@ def _add_cases(
                 sorted({entry.finding, *(name for each in same for name in each.findings)})
             )
             others = [each for each in listings if each.span != span]
-            ledger.listings[case] = others + [Listing(each, span, names) for each in found]
+            ledger.listings[case] = others + [ListedFailure(each, span, names) for each in found]

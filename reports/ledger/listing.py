@@ -26,7 +26,7 @@ class KnownFinding:
 
 
 @dataclass(frozen=True)
-class Listing:
+class ListedFailure:
     """One failure of a case as a ledger lists it, the versions that have it, and its findings.
 
     ``findings`` are the names of the findings that explain the failure.
@@ -61,10 +61,10 @@ class Ledger:
     backend: str
     options: InputOptions = InputOptions()
     findings: dict[str, KnownFinding] = field(default_factory=dict)
-    listings: dict[str, list[Listing]] = field(default_factory=dict)
+    listings: dict[str, list[ListedFailure]] = field(default_factory=dict)
     versions: tuple[str, ...] = ()
 
-    def at(self, case: str, version: str) -> list[Listing]:
+    def at(self, case: str, version: str) -> list[ListedFailure]:
         """Return the listings of a case whose span of versions contains ``version``."""
         return [each for each in self.listings.get(case, ()) if version in each.span]
 
@@ -105,7 +105,7 @@ class AppliedLedger:
     base: str
     has_same_seed: bool = True
 
-    def at(self, case: str, found: Sequence[KnownFailure]) -> list[Listing]:
+    def at(self, case: str, found: Sequence[KnownFailure]) -> list[ListedFailure]:
         """Return the listings of a case with which its failures can be compared.
 
         With another seed, these are the listings of verdicts that are found, in the regions found.
@@ -148,7 +148,7 @@ class LedgerComparison:
 
 
 def compare_with_listings(
-    listed: Sequence[Listing], found: Sequence[KnownFailure], verdict: str
+    listed: Sequence[ListedFailure], found: Sequence[KnownFailure], verdict: str
 ) -> LedgerComparison | None:
     """Compare how a case fails with what is listed for it; return None if both are empty.
 
@@ -190,7 +190,7 @@ def _kind(listed: Sequence[KnownFailure], found: Sequence[KnownFailure]) -> Chan
     return kind_of(now - was, after - before)
 
 
-def _differences(listed: Sequence[Listing], found: Sequence[KnownFailure]) -> Iterator[str]:
+def _differences(listed: Sequence[ListedFailure], found: Sequence[KnownFailure]) -> Iterator[str]:
     old_by_verdict = {each.failure.what: each.failure for each in listed}
     new_by_verdict = {each.what: each for each in found}
     for verdict in dict.fromkeys([*old_by_verdict, *new_by_verdict]):

@@ -39,7 +39,7 @@ from specs.cases import JOINT, Case
 
 NO_MECHANISM = "fails, and no mechanism explains it"
 """The sentence for a failing case without a finding."""
-Shares = Mapping[str, Mapping[str, tuple[Finding, ExplainedCase]]]
+SharesByName = Mapping[str, Mapping[str, tuple[Finding, ExplainedCase]]]
 """By case, the findings that explain it now, by name, each with its share."""
 
 
@@ -109,7 +109,7 @@ class BackendNews:
         """
         return any(self._new_by_other_tensors(_shares_of(found)))
 
-    def _new_by_other_tensors(self, shares: Shares) -> Iterator[tuple[str, LedgerComparison]]:
+    def _new_by_other_tensors(self, shares: SharesByName) -> Iterator[tuple[str, LedgerComparison]]:
         """Yield the cases that fail in other tensors by a cause that the ledger does not list.
 
         A kernel serves many pairs, and other tensors may show its fault in other pairs. So a case
@@ -217,7 +217,7 @@ class RunLedgers:
         return found
 
 
-def _shares_of(found: Sequence[Finding]) -> Shares:
+def _shares_of(found: Sequence[Finding]) -> SharesByName:
     shares: dict[str, dict[str, tuple[Finding, ExplainedCase]]] = {}
     for finding in found:
         for share in finding.explained:

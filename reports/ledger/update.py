@@ -16,7 +16,7 @@ from reports.findings.finding import KINDS, UNEXPLAINED, Finding
 from reports.findings.finding_text import example_words, shortened
 from reports.known_failures import KnownFailure
 from reports.ledger.ledger_file import SEPARATOR, update_command
-from reports.ledger.listing import InputOptions, KnownFinding, Ledger, Listing
+from reports.ledger.listing import InputOptions, KnownFinding, Ledger, ListedFailure
 from reports.ledger.version_spans import Span, public_version, version_order
 from reports.run_store.storage import folder_at
 
@@ -52,7 +52,7 @@ def update_ledger(
     for finding in findings:
         for case in finding.cases:
             names[case] = tuple(sorted({*names.get(case, ()), finding.name}))
-    listings: dict[str, list[Listing]] = {}
+    listings: dict[str, list[ListedFailure]] = {}
     kept: dict[str, KnownFinding] = {}
     for case in {**old.listings, **found}:
         if judged is not None and case not in judged:
@@ -80,7 +80,7 @@ class CaseFailure:
     findings: tuple[str, ...]
 
 
-def _as_listed(found: KnownFailure, listed: Sequence[Listing]) -> KnownFailure:
+def _as_listed(found: KnownFailure, listed: Sequence[ListedFailure]) -> KnownFailure:
     """Return ``found`` as a ledger is to list it.
 
     If a person marked its verdict as varying in ``listed``, it stays so.
@@ -89,11 +89,11 @@ def _as_listed(found: KnownFailure, listed: Sequence[Listing]) -> KnownFailure:
     return varying if varying in [each.failure for each in listed] else found
 
 
-def _way(listed: Sequence[Listing]) -> CaseFailure:
+def _way(listed: Sequence[ListedFailure]) -> CaseFailure:
     return CaseFailure(tuple(each.failure for each in listed), listed[0].findings if listed else ())
 
 
-def _joined(ways: Sequence[tuple[str, CaseFailure]], newest: str) -> Iterator[Listing]:
+def _joined(ways: Sequence[tuple[str, CaseFailure]], newest: str) -> Iterator[ListedFailure]:
     """Yield the listings of a case, with one span for neighboring versions that fail alike.
 
     ``ways`` has each version with how the case fails in it. The findings are those of the version
@@ -104,7 +104,7 @@ def _joined(ways: Sequence[tuple[str, CaseFailure]], newest: str) -> Iterator[Li
         first, last = next(iter(together)), next(reversed(together))
         findings = together.get(newest, together[last]).findings
         for failure in failed:
-            yield Listing(failure, Span(first, last), findings)
+            yield ListedFailure(failure, Span(first, last), findings)
 
 
 def _known(finding: Finding, old: Ledger) -> KnownFinding:
@@ -145,7 +145,7 @@ def _entries(ledger: Ledger) -> Iterator[dict[str, Any]]:
     """Yield an entry as plain data for each finding and span, in the order of finding kinds."""
     groups: dict[tuple[str, Span], dict[str, list[str]]] = {}
     for case in sorted(ledger.listings, key=natural_order):
-        by_span: dict[Span, list[Listing]] = {}
+        by_span: dict[Span, list[ListedFailure]] = {}
         for each in ledger.listings[case]:
             by_span.setdefault(each.span, []).append(each)
         for span, listings in by_span.items():

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from conformance.families.cast.quick_inputs import quick_inputs
 from oracles.reference import exact
 from oracles.reference.machine_words import select_arrays
-from reports.behaviors.explanation import Explanation, explain, sentence
+from reports.behaviors.explanation import BehaviorExplanation, explain, sentence
 from reports.behaviors.regions import (
     PHRASES,
     atoms_by_mark,
@@ -234,7 +234,7 @@ def test_explanations_are_sorted_with_unexplained_ones_last() -> None:
 
 def test_a_sentence_joins_regions_with_commas_and_one_and() -> None:
     found = tally_of({"zero": 1}, {"zero": {}})
-    line = Explanation(("NaN", "zeros", "infinities"), "zero", 1_000, ())
+    line = BehaviorExplanation(("NaN", "zeros", "infinities"), "zero", 1_000, ())
     expected = "NaN, zeros and infinities: gives zero: 100 % of 1,000 inputs"
     assert sentence(found, line) == expected
 
@@ -257,7 +257,7 @@ def test_unexplained_inputs_are_counted_with_the_smallest_as_examples() -> None:
         zip(inputs.tolist(), answers.tolist(), strict=True),
         key=lambda each: simplicity(search.source, each[0]),
     )
-    assert line == Explanation(
+    assert line == BehaviorExplanation(
         ("every open input",), None, 64, tuple(examples[:MAX_EXAMPLES]), None, 64
     )
     assert sentence(tally_answers(search, inputs, answers), line).startswith(

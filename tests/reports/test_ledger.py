@@ -21,7 +21,7 @@ from reports.ledger.listing import (
     InputOptions,
     KnownFinding,
     Ledger,
-    Listing,
+    ListedFailure,
     compare_with_listings,
 )
 from reports.ledger.update import update_ledger, write_ledger
@@ -154,7 +154,9 @@ def test_what_is_not_listed_is_named_with_its_inputs(inputs: int, counted: str) 
 
 
 def test_a_case_is_known_only_if_every_failure_is_listed_as_found() -> None:
-    listed = [Listing(failure(each), Span.of("1"), WRAPS) for each in ("violates", "deviates")]
+    listed = [
+        ListedFailure(failure(each), Span.of("1"), WRAPS) for each in ("violates", "deviates")
+    ]
     same = [failure("violates"), failure("deviates")]
 
     def status(found: list[KnownFailure]) -> str:
@@ -173,7 +175,7 @@ def test_a_case_is_known_only_if_every_failure_is_listed_as_found() -> None:
 
 def test_what_varies_is_known_whatever_the_answers_and_must_still_fail() -> None:
     varying = KnownFailure("violates")
-    listed = [Listing(varying, Span.of("1"), WRAPS)]
+    listed = [ListedFailure(varying, Span.of("1"), WRAPS)]
 
     def status(*found: KnownFailure) -> str:
         compared = compare_with_listings(listed, found, "violates")
@@ -243,7 +245,7 @@ def test_a_version_of_its_own_has_its_entries_and_others_those_of_the_nearest() 
 def test_an_update_keeps_links_and_tells_findings_anew() -> None:
     link = "https://example.org/1"
     known = replace(KNOWN, says="before", upstream=link)
-    listings = {CASE: [Listing(failure(), Span.of("1"), WRAPS)]}
+    listings = {CASE: [ListedFailure(failure(), Span.of("1"), WRAPS)]}
     old = Ledger("b", OPTIONS, {"wraps": known}, listings, ("1",))
     then = updated(old, "1", {CASE: [failure(region="1" * 16)], OTHER: [failure()]})
     assert then.findings["wraps"].upstream == link
@@ -255,7 +257,7 @@ def test_an_update_keeps_links_and_tells_findings_anew() -> None:
 
 def test_an_update_keeps_what_varies_as_long_as_it_fails_so() -> None:
     varying = KnownFailure("violates")
-    listings = {CASE: [Listing(varying, Span.of("1"), WRAPS)]}
+    listings = {CASE: [ListedFailure(varying, Span.of("1"), WRAPS)]}
     old = Ledger("b", OPTIONS, {"wraps": KNOWN}, listings, ("1",))
     then = updated(old, "2", {CASE: [failure(region="1" * 16)], OTHER: [failure()]})
     assert [each.failure for each in then.listings[CASE]] == [varying]
@@ -269,7 +271,7 @@ def test_an_update_keeps_what_varies_as_long_as_it_fails_so() -> None:
 # Files
 
 
-def listings_by_case(ledger: Ledger) -> dict[str, set[Listing]]:
+def listings_by_case(ledger: Ledger) -> dict[str, set[ListedFailure]]:
     return {case: set(listings) for case, listings in ledger.listings.items()}
 
 
@@ -306,7 +308,7 @@ def test_a_backend_without_a_plain_name_has_no_ledger(name: str) -> None:
 
 
 def test_a_ledger_of_another_backend_is_rejected(folder: Path) -> None:
-    listings = {CASE: [Listing(failure(), Span.of("1"), WRAPS)]}
+    listings = {CASE: [ListedFailure(failure(), Span.of("1"), WRAPS)]}
     write_ledger(folder / "one.yaml", Ledger("two", OPTIONS, {"wraps": KNOWN}, listings, ("1",)))
     with pytest.raises(CastigateError, match="the ledger of two, not of one"):
         load_ledger("one")

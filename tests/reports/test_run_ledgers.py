@@ -13,7 +13,7 @@ from reports.findings.judged_cells import cell_of
 from reports.judgement import Judgement
 from reports.known_failures import failures
 from reports.ledger import news
-from reports.ledger.listing import InputOptions, KnownFinding, Ledger, Listing
+from reports.ledger.listing import InputOptions, KnownFinding, Ledger, ListedFailure
 from reports.ledger.news import RunLedgers
 from reports.ledger.version_spans import Span
 from reports.problems import WrongTensor
@@ -25,7 +25,7 @@ KNOWN = judgement(HALF, divergence(steps(3)))
 LISTED = Ledger(
     "ort",
     findings={"truncates": KnownFinding("wrong value", "truncates")},
-    listings={HALF.id: [Listing(FAILURE, Span.of("1.31.1"), ("truncates",))]},
+    listings={HALF.id: [ListedFailure(FAILURE, Span.of("1.31.1"), ("truncates",))]},
     versions=("1.31.1",),
 )
 OTHER = "onnx-cast:25/float16/int8"

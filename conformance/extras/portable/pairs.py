@@ -23,7 +23,7 @@ from conformance.extras.portable.value_ranges import (
     range_words,
 )
 from oracles.protocol import Bits
-from reports.behaviors.explanation import Explanation, explain
+from reports.behaviors.explanation import BehaviorExplanation, explain
 from reports.behaviors.tally import behavior_search, tally_each
 from reports.counterexample.drawing import datum_with_value, value_text
 from reports.grading.allowed_answers import is_nan
@@ -305,7 +305,7 @@ def _only_answer(target: Format, answers: Bits) -> str | None:
     return None
 
 
-def _explained(line: Explanation, is_alone: bool) -> str:
+def _explained(line: BehaviorExplanation, is_alone: bool) -> str:
     """Return the behavior that an explanation names, and how many inputs are exceptions to it.
 
     Unless it is the only line (``is_alone``), its regions come first.
