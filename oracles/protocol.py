@@ -18,6 +18,7 @@ from specs.cases import Call, Case
 
 Mask = NDArray[np.bool_]
 Bits = NDArray[Any]
+Floats = NDArray[np.float64]
 """Bit patterns in the storage of a format (``Format.storage``), of any shape."""
 
 Bound = Callable[[], Bits]

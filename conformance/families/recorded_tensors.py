@@ -32,7 +32,7 @@ SEVERITY = ("open", "conforms", "deviates", "violates")
 """The verdicts on parts; the worst of them is that on the whole, and any other hides `open`."""
 
 
-class Part(NamedTuple):
+class TensorPart(NamedTuple):
     """A part of recorded tensors, and where it begins: at an element in a row, or at a row."""
 
     tensors: Mapping[str, Bits]
@@ -109,10 +109,12 @@ def judge_arrays(
     return joined | totals
 
 
-def _parts(case: Case, tensors: Mapping[str, Bits], answer: Mapping[str, Bits]) -> Iterator[Part]:
+def _parts(
+    case: Case, tensors: Mapping[str, Bits], answer: Mapping[str, Bits]
+) -> Iterator[TensorPart]:
     x, cut = tensors[X], tensors_of(case).cut(case)
     if x.size <= MOST_AT_ONCE or cut == "nowhere" or (cut == "between rows" and x.ndim < 2):
-        yield Part(tensors, answer)
+        yield TensorPart(tensors, answer)
         return
     every = {**tensors, **answer}
     if cut == "anywhere":
@@ -132,7 +134,7 @@ def _parts(case: Case, tensors: Mapping[str, Bits], answer: Mapping[str, Bits]) 
             for name, bits in every.items()
         }
         given, returned = ({name: part[name] for name in names} for names in (tensors, answer))
-        yield Part(given, returned, start, is_flat=cut == "anywhere")
+        yield TensorPart(given, returned, start, is_flat=cut == "anywhere")
 
 
 class ElementWords(NamedTuple):

@@ -13,7 +13,7 @@ from oracles.adapters.scripted import ScriptedOperation
 from oracles.protocol import Unsupported
 from specs.cases import Case
 
-Arguments = Mapping[str, tuple[str, Mapping[str, str]]]
+HeaderArguments = Mapping[str, tuple[str, Mapping[str, str]]]
 """By a document's parameter, the argument that it is, and by value of it what the headers say."""
 
 
@@ -24,7 +24,7 @@ class HeaderFunctions(CompiledLoops):
     operations: ClassVar[Mapping[ScriptedOperation, str]] = {"cast": "a conversion of the headers"}
     types: ClassVar[Mapping[str, str]]
     """By dtype, the type of its elements."""
-    arguments: ClassVar[Arguments]
+    arguments: ClassVar[HeaderArguments]
 
     @abstractmethod
     def expression(self, source: str, target: str, arguments: Mapping[str, str]) -> str | None:

@@ -130,8 +130,10 @@ class Wasmtime:
         np.copyto(loop.inputs, bits.reshape(-1))
         return loop.run().reshape(bits.shape).copy()
 
-    def _loop(self, operation: Conversion, count: int) -> Loop:
-        return Loop(self._wasmtime, self._engine, self._compiled(operation), operation, count)
+    def _loop(self, operation: Conversion, count: int) -> LoopInstance:
+        return LoopInstance(
+            self._wasmtime, self._engine, self._compiled(operation), operation, count
+        )
 
     def _compile(self, operation: Conversion) -> Any:
         return self._wasmtime.Module(self._engine, operation.binary)
@@ -148,7 +150,7 @@ class Wasmtime:
         )
 
 
-class Loop:
+class LoopInstance:
     """An instance of a module, with arrays in its memory for ``count`` inputs and their answers."""
 
     def __init__(

@@ -333,7 +333,7 @@ def _with_room(size: int) -> int:
     return max(READ_CHUNK, 2 * size)
 
 
-def _refusal(answer: schema.Answer, payload: bytearray) -> BaseException:
+def _refusal(answer: schema.AnswerHeader, payload: bytearray) -> BaseException:
     """Return the exception that an ``unsupported`` or ``error`` answer stands for.
 
     Raises FrameError for any other answer, and for one with a payload.

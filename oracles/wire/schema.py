@@ -25,14 +25,14 @@ MAX_LISTED = 1000
 MAX_PROBLEM = 200
 """The most characters of the text that says what is wrong with a header."""
 
-Operation = Literal["cast", "sweep", "bitcast", "quantize"]
+WireOperation = Literal["cast", "sweep", "bitcast", "quantize"]
 Dependence = Literal["document", "version", "mode"]
-Number = Annotated[
+QuestionNumber = Annotated[
     int, Field(ge=1, description="The number of the question; its answer repeats it.")
 ]
 Count = Annotated[int, Field(ge=0, le=MAX_ELEMENTS)]
-Shape = Annotated[list[Count], Field(max_length=MAX_RANK)]
-Word = Annotated[str, Field(pattern="^[ -~]+$", max_length=MAX_NAME)]
+Dimensions = Annotated[list[Count], Field(max_length=MAX_RANK)]
+PrintableName = Annotated[str, Field(pattern="^[ -~]+$", max_length=MAX_NAME)]
 KIND = "^[A-Za-z_][A-Za-z0-9_]{0,99}$"
 
 
@@ -44,7 +44,7 @@ def _plain_kind(kind: Any) -> Any:
     return "Error" if isinstance(kind, str) and not re.fullmatch(KIND, kind) else kind
 
 
-Text = Annotated[str, Field(max_length=MAX_TEXT), BeforeValidator(_cut)]
+CutText = Annotated[str, Field(max_length=MAX_TEXT), BeforeValidator(_cut)]
 Each = TypeVar("Each", bound=str)
 
 
@@ -94,9 +94,9 @@ class AskHello(Header):
     """The first question: asks for the program's name and what it offers, and may offer memory."""
 
     ask: Literal["hello"] = "hello"
-    number: Number
+    number: QuestionNumber
     protocol: Literal[1] = PROTOCOL
-    castigate: Word
+    castigate: PrintableName
     memory: MemoryOffer | None = None
 
 
@@ -104,16 +104,16 @@ class AskCast(Header):
     """Cast the elements in the payload."""
 
     ask: Literal["cast"] = "cast"
-    number: Number
+    number: QuestionNumber
     case: WireCase
-    shape: Shape
+    shape: Dimensions
 
 
 class AskSweep(Header):
     """Cast consecutive patterns, beginning with ``first``; there is no payload."""
 
     ask: Literal["sweep"] = "sweep"
-    number: Number
+    number: QuestionNumber
     case: WireCase
     first: Annotated[int, Field(ge=0, lt=1 << 32)]
     count: Annotated[int, Field(ge=1, le=1 << 32)]
@@ -124,23 +124,23 @@ class AskBitcast(Header):
     """Reinterpret the elements in the payload as the target."""
 
     ask: Literal["bitcast"] = "bitcast"
-    number: Number
+    number: QuestionNumber
     case: WireCase
-    shape: Shape
+    shape: Dimensions
 
 
 class NamedTensor(Header):
     """The name, dtype and shape by which a header describes one tensor of the payload."""
 
-    name: Word
+    name: PrintableName
     dtype: str
-    shape: Shape
+    shape: Dimensions
 
 
 class NamedResult(Header):
     """A tensor that the answer must have, with the dtype that it must be of."""
 
-    name: Word
+    name: PrintableName
     dtype: str
 
 
@@ -148,7 +148,7 @@ class AskQuantize(Header):
     """Do the case's operation to the tensors, which are in the payload one after another."""
 
     ask: Literal["quantize"] = "quantize"
-    number: Number
+    number: QuestionNumber
     case: WireCase
     tensors: list[NamedTensor]
     results: list[NamedResult]
@@ -169,7 +169,7 @@ class AskBye(Header):
     """The last question: the program answers and exits."""
 
     ask: Literal["bye"] = "bye"
-    number: Number
+    number: QuestionNumber
 
 
 class Hello(Header):
@@ -182,12 +182,12 @@ class Hello(Header):
     """
 
     answer: Literal["hello"]
-    number: Number
+    number: QuestionNumber
     protocol: int
-    name: Word
-    version: Word
+    name: PrintableName
+    version: PrintableName
     dtypes: Listed[str]
-    operations: Listed[Operation]
+    operations: Listed[WireOperation]
     claims: Listed[str] | None = None
     depends_on: Listed[Dependence] = Field(["document", "version", "mode"])
     memory: Annotated[
@@ -202,23 +202,23 @@ class Values(Header):
     """
 
     answer: Literal["values"]
-    number: Number
-    shape: Shape
+    number: QuestionNumber
+    shape: Dimensions
     in_memory: bool = False
 
 
 class ResultShape(Header):
     """A tensor in the payload of the answer; the question names its dtype."""
 
-    name: Word
-    shape: Shape
+    name: PrintableName
+    shape: Dimensions
 
 
 class Tensors(Header):
     """The answer to ``quantize``: its tensors are in the payload, one after another."""
 
     answer: Literal["tensors"]
-    number: Number
+    number: QuestionNumber
     tensors: list[ResultShape]
 
 
@@ -226,16 +226,16 @@ class Unsupported(Header):
     """The program does not offer what the question needs, which is neither a pass nor a failure."""
 
     answer: Literal["unsupported"]
-    number: Number
-    reason: Text
+    number: QuestionNumber
+    reason: CutText
 
 
 class Error(Header):
     """The program refuses or fails, which is right where the document asks for a refusal."""
 
     answer: Literal["error"]
-    number: Number
-    text: Text
+    number: QuestionNumber
+    text: CutText
     kind: Annotated[str, Field(pattern=KIND), BeforeValidator(_plain_kind)] = "Error"
 
 
@@ -243,18 +243,18 @@ class Bye(Header):
     """The last answer, after which the program exits."""
 
     answer: Literal["bye"]
-    number: Number
+    number: QuestionNumber
 
 
-Question = Annotated[
+QuestionHeader = Annotated[
     AskHello | AskCast | AskSweep | AskBitcast | AskQuantize | AskBye, Field(discriminator="ask")
 ]
-Answer = Annotated[
+AnswerHeader = Annotated[
     Hello | Values | Tensors | Unsupported | Error | Bye, Field(discriminator="answer")
 ]
 
-QUESTION: TypeAdapter[Question] = TypeAdapter(Question)
-ANSWER: TypeAdapter[Answer] = TypeAdapter(Answer)
+QUESTION: TypeAdapter[QuestionHeader] = TypeAdapter(QuestionHeader)
+ANSWER: TypeAdapter[AnswerHeader] = TypeAdapter(AnswerHeader)
 PROBLEMS = {
     "missing": "this member is missing",
     "extra_forbidden": "the protocol has no such member",
@@ -263,7 +263,7 @@ PROBLEMS = {
 """By type of a pydantic error: the message that replaces pydantic's, which speaks of models."""
 
 
-def parse_answer(header: dict[str, Any]) -> Answer:
+def parse_answer(header: dict[str, Any]) -> AnswerHeader:
     """Parse the header of an answer; raise FrameError if it is malformed."""
     try:
         return ANSWER.validate_python(header)
@@ -283,7 +283,7 @@ def encode_request(request: Header) -> dict[str, Any]:
 
 def json_schema() -> str:
     """Return the JSON schema of all headers, questions and answers, as text."""
-    either: TypeAdapter[Question | Answer] = TypeAdapter(Question | Answer)
+    either: TypeAdapter[QuestionHeader | AnswerHeader] = TypeAdapter(QuestionHeader | AnswerHeader)
     title = f"Castigate's wire protocol, version {PROTOCOL}: a header"
     schema = {"$schema": GenerateJsonSchema.schema_dialect, "title": title, **either.json_schema()}
     return json.dumps(schema, indent=2) + "\n"

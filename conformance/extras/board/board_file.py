@@ -22,7 +22,7 @@ MOST_BYTES = 1_000_000
 NOT_ASKED: Final = -1
 """Stands in place of a kind for a cell that the run did not ask."""
 WholeCount = Annotated[int, Field(ge=0)]
-Place = Annotated[int, Field(ge=0)]
+Index = Annotated[int, Field(ge=0)]
 """The place of an item in a list of the file, from 0."""
 Day = Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\d$")]
 HexDigest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
@@ -41,8 +41,8 @@ class CaseBlock(StrictModel):
     """Cases of a document: one source, each of ``modes`` in turn, and in it each of ``targets``."""
 
     source: str
-    targets: Place
-    modes: Place
+    targets: Index
+    modes: Index
 
 
 class FindingText(StrictModel):
@@ -61,7 +61,7 @@ class RowFinding(StrictModel):
     about it, or empty.
     """
 
-    finding: Place
+    finding: Index
     since: str
     without: str = ""
     thread: str = ""
@@ -71,7 +71,7 @@ class CellKind(StrictModel):
     """A verdict and the findings behind it, which many cells of a row share."""
 
     verdict: Verdict
-    findings: tuple[Place, ...] = ()
+    findings: tuple[Index, ...] = ()
 
 
 class AskedAnswer(StrictModel):

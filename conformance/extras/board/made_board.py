@@ -149,16 +149,16 @@ def _newer_release(run: GoodRun, every: Sequence[Attempt]) -> str:
     return latest if version_order(latest) > version_order(run.version) else ""
 
 
-Value = TypeVar("Value", bound=Hashable)
+Entry = TypeVar("Entry", bound=Hashable)
 
 
-class _Shared(Generic[Value]):
+class _Shared(Generic[Entry]):
     """A list that holds each value once; others refer to it by its place."""
 
     def __init__(self) -> None:
-        self.places: dict[Value, int] = {}
+        self.places: dict[Entry, int] = {}
 
-    def place(self, value: Value) -> int:
+    def place(self, value: Entry) -> int:
         return self.places.setdefault(value, len(self.places))
 
 

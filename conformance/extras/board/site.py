@@ -40,7 +40,7 @@ BORROWED = ("style.css", "site.js", "columns.js", "drawing.js", "icon.svg")
 
 
 @dataclass(frozen=True)
-class Column:
+class BoardColumn:
     """A backend on the first screen: its row, the file of its badge, and what limits the row.
 
     A road stands beside the plain backend of its ``framework``, by its short ``name``. If it gave
@@ -91,7 +91,7 @@ def site_files(rows: Sequence[BoardRow], board: Board, today: date) -> Iterator[
         yield f"data/{source}.js", data_file(source, _source_data(columns, source))
 
 
-def _by_framework(columns: Iterable[Column]) -> Iterator[Column]:
+def _by_framework(columns: Iterable[BoardColumn]) -> Iterator[BoardColumn]:
     """Yield columns framework by framework, with their names and the roads that they fold."""
     known = {each.key: each for each in columns}
     for group in road_groups(known):
@@ -103,12 +103,12 @@ def _by_framework(columns: Iterable[Column]) -> Iterator[Column]:
             yield replace(known[key], framework=group.framework, name=name, is_folded=is_folded)
 
 
-def _answers_alike(road: Column, plain: Column) -> bool:
+def _answers_alike(road: BoardColumn, plain: BoardColumn) -> bool:
     """Return whether a road gave all answers of its plain backend, and has the same notes."""
     return (road.notes, _answers(road)) == (plain.notes, _answers(plain))
 
 
-def _column(row: BoardRow, today: date) -> Column:
+def _column(row: BoardRow, today: date) -> BoardColumn:
     notes = []
     if row.reporter:
         notes.append(f"reported by {row.reporter}")
@@ -119,10 +119,10 @@ def _column(row: BoardRow, today: date) -> Column:
     if row.is_old(today):
         notes.append(f"older than {OLD.days} days")
     is_stale = row.good is None or bool(row.newer) or row.is_old(today)
-    return Column(row, badge_file(row), tuple(notes), is_stale)
+    return BoardColumn(row, badge_file(row), tuple(notes), is_stale)
 
 
-def _pages(columns: Sequence[Column], board: Board, today: date) -> Iterator[tuple[str, str]]:
+def _pages(columns: Sequence[BoardColumn], board: Board, today: date) -> Iterator[tuple[str, str]]:
     environment = Environment(
         loader=ChoiceLoader([PackageLoader(name) for name in ("reports.html", __package__ or "")]),
         autoescape=True,
@@ -149,12 +149,12 @@ def _pages(columns: Sequence[Column], board: Board, today: date) -> Iterator[tup
         yield file, environment.get_template(template).render(file=file, lines=lines)
 
 
-def _answers(column: Column) -> tuple[AskedAnswer | None, ...]:
+def _answers(column: BoardColumn) -> tuple[AskedAnswer | None, ...]:
     good = column.row.good
     return good.answers if good is not None else (None,) * len(asked_pairs())
 
 
-def _sources(columns: Sequence[Column]) -> list[str]:
+def _sources(columns: Sequence[BoardColumn]) -> list[str]:
     found = {
         name.source
         for each in columns
@@ -163,7 +163,7 @@ def _sources(columns: Sequence[Column]) -> list[str]:
     return [each for each in usual_first() if each in found]
 
 
-def _index_data(columns: Sequence[Column], rows: Sequence[BoardRow]) -> dict[str, Any]:
+def _index_data(columns: Sequence[BoardColumn], rows: Sequence[BoardRow]) -> dict[str, Any]:
     """Return what all pages need: backends, verdicts, asked pairs, threads, and spellings."""
     return {
         "rows": [
@@ -213,7 +213,7 @@ def _findings(row: BoardRow) -> Iterator[dict[str, str]]:
         }
 
 
-def _earlier(column: Column, rows: Sequence[BoardRow]) -> Iterator[list[Any]]:
+def _earlier(column: BoardColumn, rows: Sequence[BoardRow]) -> Iterator[list[Any]]:
     """Yield the version, the day and the words of each older row of a column's backend."""
     for each in rows:
         is_of_it = (each.backend, each.reporter) == (column.row.backend, column.row.reporter)
@@ -222,7 +222,7 @@ def _earlier(column: Column, rows: Sequence[BoardRow]) -> Iterator[list[Any]]:
             yield [each.version, each.good.day.isoformat(), words]
 
 
-def _source_data(columns: Sequence[Column], source: str) -> dict[str, Any]:
+def _source_data(columns: Sequence[BoardColumn], source: str) -> dict[str, Any]:
     """Return the cells of the pairs with one source: by target, a list per column.
 
     Cases of a column that are wrong in the same way are one group.

@@ -92,7 +92,7 @@ class CodecAnswers:
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _AnsweredInputs:
     """The inputs that were asked, texts by their indices, with the codec's answers.
 
     ``drawn``, ``reason`` and ``left_out`` are as in ``CodecAnswers``.
@@ -153,31 +153,31 @@ def ask_all(
 
 def _ask(
     way: CodecWay, rules: Ruling, jobs: int, progress: Callable[[int, str], Advance]
-) -> _Asked:
+) -> _AnsweredInputs:
     source = rules.source
     if source.kind == "text":
         return _ask_texts(way, rules)
     if source.bits <= EXHAUSTIVE_BITS:
         inputs = np.arange(1 << source.bits, dtype=np.uint64)
         answers, _ = way.process.answers(inputs)
-        return _Asked(inputs, answers, inputs.size)
+        return _AnsweredInputs(inputs, answers, inputs.size)
     reason, pace = _too_slow(way, rules, jobs)
     if not reason:
         total = 1 << source.bits
         try:
             advance = progress(total, _estimate(total, pace / min(jobs, way.parts)))
             runs = way.process.sweep(total, way.parts, MOST_RUNS, jobs, advance)
-            return _Asked(*runs, total)
+            return _AnsweredInputs(*runs, total)
         except ManyRunsError:
             reason = "its answers change from input to input as no codec's do"
     inputs, drawn = _sample(rules, pace)
     advance = progress(inputs.size, _estimate(inputs.size, pace))
     answers, _ = way.process.answers(inputs)
     advance(inputs.size)
-    return _Asked(inputs, answers, inputs.size, reason, drawn)
+    return _AnsweredInputs(inputs, answers, inputs.size, reason, drawn)
 
 
-def _ask_texts(way: CodecWay, rules: Ruling) -> _Asked:
+def _ask_texts(way: CodecWay, rules: Ruling) -> _AnsweredInputs:
     """Ask the texts of numbers, and then the names of infinities and NaN.
 
     If the codec fails for a name, all names are left out: not every reader of numbers has names.
@@ -193,7 +193,7 @@ def _ask_texts(way: CodecWay, rules: Ruling) -> _Asked:
         inputs = inputs[:numbers]
         left_out = f"the names of infinities and NaN: it {error.says}"
     reason = "texts have no end"
-    return _Asked(inputs, answers, inputs.size, reason, left_out=left_out)
+    return _AnsweredInputs(inputs, answers, inputs.size, reason, left_out=left_out)
 
 
 def _too_slow(way: CodecWay, rules: Ruling, jobs: int) -> tuple[str, float]:
@@ -267,7 +267,9 @@ def _between_steps(rules: Ruling, count: int, chance: np.random.Generator) -> Wo
     return chance.integers(edges[at], edges[at + 1], dtype=np.uint64)
 
 
-def _check_steady(target: CodecTarget, rules: Ruling, way: CodecWay, asked: _Asked) -> None:
+def _check_steady(
+    target: CodecTarget, rules: Ruling, way: CodecWay, asked: _AnsweredInputs
+) -> None:
     """Ask some of the inputs again, one at a time; raise CastigateError if an answer differs.
 
     A program is asked them in one batch, in the opposite order.
@@ -288,7 +290,7 @@ def _check_steady(target: CodecTarget, rules: Ruling, way: CodecWay, asked: _Ask
         )
 
 
-def _check_codes(target: CodecTarget, rules: Ruling, asked: _Asked) -> None:
+def _check_codes(target: CodecTarget, rules: Ruling, asked: _AnsweredInputs) -> None:
     """Raise CastigateError for an answer with bits above those of the target format."""
     if not rules.target.is_numeric:
         return

@@ -52,7 +52,7 @@ class CodecFailedError(CastigateError):
         self.says, self.place, self.has_input = says, place, has_input
 
 
-class NotLoadedError(CodecFailedError):
+class CodecNotLoadedError(CodecFailedError):
     """The process ended, or took too long, while it loaded the codec: that calls it in no way."""
 
 
@@ -281,7 +281,7 @@ class NotOpenedError(CastigateError):
 def _failed_at(says: str, at: int) -> CodecFailedError:
     """Return the error of the block that begins at ``at``, or of loading for ``STARTING``."""
     if at == STARTING:
-        return NotLoadedError(says, -1, has_input=True)
+        return CodecNotLoadedError(says, -1, has_input=True)
     return CodecFailedError(says, at)
 
 

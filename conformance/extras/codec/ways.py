@@ -16,8 +16,8 @@ from conformance.extras.codec.c_program import WrongSignatureError, build, check
 from conformance.extras.codec.process import (
     CodecAnswerBits,
     CodecFailedError,
+    CodecNotLoadedError,
     CodecProcess,
-    NotLoadedError,
     WordsOf64,
     python_command,
 )
@@ -108,7 +108,7 @@ def find_way(
         codec = way()
         try:
             answers, _ = codec.process.answers(probes, probes.size)
-        except NotLoadedError:
+        except CodecNotLoadedError:
             raise
         except CodecFailedError as error:
             failures.append((codec, error))

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from conformance.extras.editions.edition_pairs import CasePair
 from conformance.extras.editions.input_set import InputSet, region, run_grid
 from conformance.extras.editions.ruling_changes import (
-    AllowedAnswers,
     CodeRanges,
+    RisingRanges,
+    RuleAtLevel,
     RuleChange,
-    RuleKey,
     constant_answers,
     direction_of_branches,
     direction_of_codes,
@@ -188,7 +188,7 @@ def _codes(rules: Ruling, index: int, code: int, other: int) -> tuple[CodeRanges
     if isinstance(branch.outcome, Nan):
         allowed = constant_answers(rules.target, branch.outcome)
     else:
-        allowed = AllowedAnswers(code, 0, 0, other, 0, 0)
+        allowed = RisingRanges(code, 0, 0, other, 0, 0)
     best = (
         allowed
         if branch.recommended is None
@@ -208,7 +208,7 @@ def _change_of_due(old: Ruling, new: Ruling) -> RuleChange | None:
     if direction is None:
         return None
     one, other = (
-        RuleKey(due.rule, due.clause, due.level) if due else key_of(rules.branches[0])
+        RuleAtLevel(due.rule, due.clause, due.level) if due else key_of(rules.branches[0])
         for due, rules in ((before, old), (after, new))
     )
     return RuleChange(one, other, direction)

@@ -13,7 +13,7 @@ import numpy as np
 from conformance.driver import drive
 from conformance.extras.editions.edition_changes import EditionChanges, edition_changes
 from conformance.extras.editions.edition_pairs import CasePair, edition_pairs
-from conformance.extras.editions.effects import Answering, GivenAnswers, recorded_backends
+from conformance.extras.editions.effects import Answering, MaskedAnswers, recorded_backends
 from conformance.extras.editions.words import change_lines, change_records
 from conformance.families.cast.quick_inputs import quick_inputs
 from conformance.judging.values import ValueAnswer, ask_values
@@ -116,7 +116,7 @@ class ComparedEditions:
         is_own = name not in documents() or name in documents().own
         return is_own or self.backend.claims(name, edition.version)
 
-    def answers(self, cases: CasePair, inputs: Bits) -> tuple[GivenAnswers, GivenAnswers]:
+    def answers(self, cases: CasePair, inputs: Bits) -> tuple[MaskedAnswers, MaskedAnswers]:
         """Ask the case of each edition, or that of the new one where the old one is not known."""
         new = _given(self.backend, cases.new, inputs)
         return (_given(self.backend, cases.old, inputs) if _is_known(cases.old) else new), new
@@ -135,15 +135,15 @@ def _cases(edition: Edition) -> frozenset[Case]:
     return frozenset(edition.cases())
 
 
-def _given(backend: Backend, case: Case, inputs: Bits) -> GivenAnswers:
+def _given(backend: Backend, case: Case, inputs: Bits) -> MaskedAnswers:
     """Return a backend's answers to inputs; of one that refuses all, to a few of them alone."""
     storage = format_named(case.target).storage
     codes, is_error, is_known = (np.zeros(inputs.size, kind) for kind in (storage, bool, bool))
     if not _is_known(case):
-        return GivenAnswers(codes, is_error, is_known)
+        return MaskedAnswers(codes, is_error, is_known)
     match _values(backend, case, inputs):
         case Answered(bits):
-            return GivenAnswers(bits, is_error, ~is_known)
+            return MaskedAnswers(bits, is_error, ~is_known)
         case Raised():
             for at in range(0, inputs.size, max(1, -(-inputs.size // MOST_SINGLE))):
                 match _values(backend, case, inputs[at : at + 1]):
@@ -151,7 +151,7 @@ def _given(backend: Backend, case: Case, inputs: Bits) -> GivenAnswers:
                         codes[at], is_known[at] = bits[0], True
                     case Raised():
                         is_error[at] = is_known[at] = True
-    return GivenAnswers(codes, is_error, is_known)
+    return MaskedAnswers(codes, is_error, is_known)
 
 
 def _values(backend: Backend, case: Case, inputs: Bits) -> ValueAnswer:

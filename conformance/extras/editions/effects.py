@@ -33,7 +33,7 @@ FEW_INPUTS = 1 << 12
 """About how many are compared if there are more."""
 
 
-class GivenAnswers(NamedTuple):
+class MaskedAnswers(NamedTuple):
     """Answers to inputs: codes, and masks of the errors and of the answers that are known."""
 
     codes: Bits
@@ -59,7 +59,7 @@ class Answering(Protocol):
     @property
     def has_modes(self) -> bool: ...
     def is_held_to(self, edition: Edition) -> bool: ...
-    def answers(self, cases: CasePair, inputs: Bits) -> tuple[GivenAnswers, GivenAnswers]: ...
+    def answers(self, cases: CasePair, inputs: Bits) -> tuple[MaskedAnswers, MaskedAnswers]: ...
 
 
 @dataclass(frozen=True)
@@ -98,17 +98,17 @@ class RecordedAnswers:
             return name in documents_called(self.name)
         return is_held_to(claims, (), name, edition.version)
 
-    def answers(self, cases: CasePair, inputs: Bits) -> tuple[GivenAnswers, GivenAnswers]:
+    def answers(self, cases: CasePair, inputs: Bits) -> tuple[MaskedAnswers, MaskedAnswers]:
         """Return the recorded answers twice, because both editions ask the same dtypes."""
         case = cases.new
         source, target = format_named(case.source), format_named(case.target)
         pair = self.known.pairs.get(f"{source.name}/{target.name}")
         nothing = np.zeros(inputs.size, bool)
         if pair is None:
-            found = GivenAnswers(np.zeros(inputs.size, target.storage), nothing, nothing)
+            found = MaskedAnswers(np.zeros(inputs.size, target.storage), nothing, nothing)
         else:
             codes, is_known = pair.answers(source, target, inputs)
-            found = GivenAnswers(codes, nothing, is_known)
+            found = MaskedAnswers(codes, nothing, is_known)
         return found, found
 
 
@@ -193,7 +193,7 @@ def effects(
             )
 
 
-def _is_allowed(rules: Ruling, inputs: Bits, given: GivenAnswers) -> tuple[Mask, Mask]:
+def _is_allowed(rules: Ruling, inputs: Bits, given: MaskedAnswers) -> tuple[Mask, Mask]:
     """Return which answers a ruling allows and recommends, and for which that is known.
 
     A recorded NaN stands for any NaN: where the ruling does not allow all, it is not known.

@@ -29,7 +29,7 @@ CodeRanges = list[tuple[int, int]]
 """Ranges of codes in rising order, each with its first and last code."""
 
 
-class RuleKey(NamedTuple):
+class RuleAtLevel(NamedTuple):
     """The name of a rule, its clause, and the level at which it binds."""
 
     rule: str
@@ -37,12 +37,12 @@ class RuleKey(NamedTuple):
     level: Level
 
 
-def key_of(branch: Branch) -> RuleKey:
+def key_of(branch: Branch) -> RuleAtLevel:
     """Return the key of the rule from which a branch comes."""
-    return RuleKey(branch.rule, branch.clause, branch.level)
+    return RuleAtLevel(branch.rule, branch.clause, branch.level)
 
 
-class AllowedAnswers(NamedTuple):
+class RisingRanges(NamedTuple):
     """Two ranges of codes, from ``low`` to ``low + width``, that rise from period to period.
 
     If one range is allowed, both are equal.
@@ -79,7 +79,7 @@ class AllowedAnswers(NamedTuple):
         return [(low, rise) for low, width, rise in ranges if not width]
 
 
-NO_CODES = AllowedAnswers(0, 0, 0, 0, 0, 0)
+NO_CODES = RisingRanges(0, 0, 0, 0, 0, 0)
 """The answers of a branch that names no codes."""
 
 
@@ -87,8 +87,8 @@ class Allowance(NamedTuple):
     """A branch with the answers that it allows, and those that it allows and recommends."""
 
     branch: Branch
-    allowed: AllowedAnswers
-    recommended: AllowedAnswers
+    allowed: RisingRanges
+    recommended: RisingRanges
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class EditionSide:
         return found
 
 
-def constant_answers(target: Format, outcome: Outcome) -> AllowedAnswers:
+def constant_answers(target: Format, outcome: Outcome) -> RisingRanges:
     """Return the answers of an outcome that is the same for all inputs.
 
     It is one pattern, one of two patterns, or the NaNs of a sign.
@@ -126,11 +126,11 @@ def constant_answers(target: Format, outcome: Outcome) -> AllowedAnswers:
             ranges = [(each.code, 0) for each in options if isinstance(each, Exactly)]
         case _:
             raise AssertionError(f"{outcome} is not the same for all inputs")
-    return AllowedAnswers(*ranges[0], 0, *ranges[-1], 0)
+    return RisingRanges(*ranges[0], 0, *ranges[-1], 0)
 
 
-def _answers(step: Step) -> AllowedAnswers:
-    return AllowedAnswers(
+def _answers(step: Step) -> RisingRanges:
+    return RisingRanges(
         step.low,
         step.high - step.low,
         step.rise,
@@ -153,8 +153,8 @@ def _side(ruling: Ruling, on_other_ways: tuple[Format, ...]) -> EditionSide:
 class RuleChange:
     """A rule before and one after that take the same inputs, and the direction of the change."""
 
-    old: RuleKey
-    new: RuleKey
+    old: RuleAtLevel
+    new: RuleAtLevel
     direction: Strictness
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from conformance.driver import drive
-from conformance.extras.issues.docket import Question, docket
+from conformance.extras.issues.docket import ReportedInput, docket
 from conformance.extras.issues.threads import (
     Decided,
     DecidedThread,
@@ -92,7 +92,7 @@ def _ask_cast(case: Case, given: Any) -> Ask[AnswersOrMissing]:
             return [_error(no_answer(missing))]
 
 
-def _ask_element(question: Question, case: Case) -> Ask[AnswersOrMissing]:
+def _ask_element(question: ReportedInput, case: Case) -> Ask[AnswersOrMissing]:
     scales = (None if each is None else str(each) for each in (question.scale, question.zero))
     asked = explain_of(case)(case, Asked([str(question.input)], *scales))
     match (yield from asked.ask()):

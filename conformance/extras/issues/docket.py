@@ -34,7 +34,7 @@ ThreadValue = PlainValue | list[PlainValue] | dict[str, Any]
 NonEmpty = Annotated[str, Field(min_length=1)]
 
 
-class Question(StrictModel):
+class ReportedInput(StrictModel):
     """One input of a case or a chain: each system's reported answer, and the answer wanted.
 
     ``answers`` are by system. ``wanted`` is None if the thread wanted no other answer. ``road`` is
@@ -85,7 +85,7 @@ class ThreadEntry(StrictModel):
     report: NonEmpty
     outcome: NonEmpty = ""
     read: bool = True
-    questions: Annotated[list[Question], Field(min_length=1)]
+    questions: Annotated[list[ReportedInput], Field(min_length=1)]
     findings: list[Annotated[str, Field(pattern=r"^[\w.:-]+/[\w.:-]+$")]] = Field([])
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
-from conformance.extras.issues.docket import Question, Thread
+from conformance.extras.issues.docket import ReportedInput, Thread
 from conformance.families.cast.explanation import read_input
 from conformance.families.chains.ends_words import ends_words
 from conformance.families.value_spelling import datum
@@ -41,7 +41,7 @@ PRESENT, MENDED, ABSENT, NOT_HERE, OPEN, REPORTER_WRONG = VERDICTS
 WRONG = ("violates", "deviates")
 
 
-class Judged(NamedTuple):
+class JudgedAnswer(NamedTuple):
     """An answer in JSON, such as a hex pattern, with its verdict by the document."""
 
     answer: Any
@@ -60,7 +60,7 @@ class Missing:
     reason: str
 
 
-Today = Judged | Missing
+Today = JudgedAnswer | Missing
 
 
 @dataclass(frozen=True)
@@ -72,14 +72,14 @@ class Decided:
     those of the rule that takes the input.
     """
 
-    question: Question
+    question: ReportedInput
     asked: Case | Chain
     input: Any
     level: str
     clause: str
     allowed: Any
-    reported: Mapping[str, Judged]
-    wanted: Judged | None
+    reported: Mapping[str, JudgedAnswer]
+    wanted: JudgedAnswer | None
 
     @property
     def faulty(self) -> list[str]:
@@ -87,7 +87,7 @@ class Decided:
         return [system for system, each in self.reported.items() if each.is_wrong]
 
     @property
-    def sides(self) -> list[Judged]:
+    def sides(self) -> list[JudgedAnswer]:
         """All answers that the thread speaks of: those reported, and the one wanted."""
         return [*self.reported.values(), *([self.wanted] if self.wanted is not None else [])]
 
@@ -169,7 +169,7 @@ class DecidedThread:
             for each, today in zip(self.questions, answers, strict=True)
             if not own or name in each.reported
         ]
-        if any(isinstance(today, Judged) and today.is_wrong for _, today in asked):
+        if any(isinstance(today, JudgedAnswer) and today.is_wrong for _, today in asked):
             return ThreadVerdict(PRESENT, backend=name)
         concerned = [
             today for each, today in asked if (name in each.faulty if own else each.faulty)
@@ -231,7 +231,7 @@ def _differ(one: Decided, other: Decided) -> bool:
     return pairs[0] == pairs[1] and answers[0] != answers[1]
 
 
-def _check_systems(thread: Thread, question: Question) -> None:
+def _check_systems(thread: Thread, question: ReportedInput) -> None:
     for system in question.answers:
         if system not in thread.project.systems and framework_of(system) not in BUILTINS:
             raise CastigateError(
@@ -240,7 +240,7 @@ def _check_systems(thread: Thread, question: Question) -> None:
             )
 
 
-def _decided(question: Question) -> Decided:
+def _decided(question: ReportedInput) -> Decided:
     asked = question.asked
     judge = _judge(question, asked)
     reported = {system: judge(answer) for system, answer in question.answers.items()}
@@ -254,12 +254,15 @@ def _decided(question: Question) -> Decided:
         telling["level"],
         telling["clause"],
         telling["allowed"],
-        {system: Judged(each["output"], each["verdict"]) for system, each in reported.items()},
-        Judged(wanted["output"], wanted["verdict"]) if wanted is not None else None,
+        {
+            system: JudgedAnswer(each["output"], each["verdict"])
+            for system, each in reported.items()
+        },
+        JudgedAnswer(wanted["output"], wanted["verdict"]) if wanted is not None else None,
     )
 
 
-def _judge(question: Question, asked: Case | Chain) -> Callable[[Any], dict[str, Any]]:
+def _judge(question: ReportedInput, asked: Case | Chain) -> Callable[[Any], dict[str, Any]]:
     """Return a function that judges an answer to a question.
 
     It returns a mapping with ``verdict``, ``level``, ``clause`` and ``allowed``, and with ``input``
@@ -284,7 +287,7 @@ def _judge(question: Question, asked: Case | Chain) -> Callable[[Any], dict[str,
     return judge
 
 
-def _judge_element(question: Question, case: Case, answer: Any) -> dict[str, Any]:
+def _judge_element(question: ReportedInput, case: Case, answer: Any) -> dict[str, Any]:
     """Judge an answer to one element that has a scale, and maybe a zero point.
 
     Return a mapping as ``_judge`` describes it.
@@ -354,10 +357,10 @@ def _clauses(chain: Chain, given: int) -> Iterator[str]:
             return
 
 
-def judged_today(decided: Decided, answers: Sequence[Any]) -> Judged:
+def judged_today(decided: Decided, answers: Sequence[Any]) -> JudgedAnswer:
     """Judge one or more answers to a question; return the first wrong one, else the first."""
     judge = _judge(decided.question, decided.asked)
-    judged = [Judged(each, judge(each)["verdict"]) for each in answers]
+    judged = [JudgedAnswer(each, judge(each)["verdict"]) for each in answers]
     return max(judged, key=lambda each: each.is_wrong)
 
 

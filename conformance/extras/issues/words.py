@@ -9,12 +9,12 @@ from itertools import groupby
 from textwrap import TextWrapper
 from typing import Any
 
-from conformance.extras.issues.docket import Question
+from conformance.extras.issues.docket import ReportedInput
 from conformance.extras.issues.threads import (
     VERDICTS,
     Decided,
     DecidedThread,
-    Judged,
+    JudgedAnswer,
     ThreadVerdict,
     Today,
 )
@@ -76,12 +76,16 @@ def question_words(decided: Decided, answers: Mapping[str, Today]) -> str:
     if decided.wanted is not None:
         parts.append(f"wanted {_words(target, decided.wanted.answer)}")
     for name, each in answers.items():
-        now = _words(target, each.answer) if isinstance(each, Judged) else f"none: {each.reason}"
+        now = (
+            _words(target, each.answer)
+            if isinstance(each, JudgedAnswer)
+            else f"none: {each.reason}"
+        )
         parts.append(f"today {name} {now}")
     return f"{'; '.join(parts)}. {decided.clause}"
 
 
-def _scale_words(question: Question) -> str:
+def _scale_words(question: ReportedInput) -> str:
     zero = f" and zero point {question.zero}" if question.zero is not None else ""
     return f" by scale {question.scale}{zero}" if question.scale is not None else ""
 
@@ -145,7 +149,7 @@ def _question_data(decided: Decided, answers: Mapping[str, Today]) -> dict[str, 
         "reported": {name: judged._asdict() for name, judged in decided.reported.items()},
         "wanted": decided.wanted._asdict() if decided.wanted is not None else None,
         "today": {
-            name: each._asdict() if isinstance(each, Judged) else {"missing": each.reason}
+            name: each._asdict() if isinstance(each, JudgedAnswer) else {"missing": each.reason}
             for name, each in answers.items()
         },
     }

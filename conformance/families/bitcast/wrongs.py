@@ -8,16 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from conformance.families.bitcast.bits import by_integer
 from conformance.families.bitcast.ruling import BitcastRuling
 from conformance.families.bitcast.tensors import MOST_RANKS
 from reports.behaviors.regions import behaviors_between, evaluate
-from reports.findings.wrong import flushed, is_same
+from reports.findings.wrong import Patterns, flushed, is_same
 from reports.grading.allowed_answers import is_nan
 from reports.problems import NotRefused, Problem, WrongElement, WrongShape
 from specs.behaviors import Behavior, ConstantAnswer
@@ -26,7 +25,6 @@ from specs.formats import Format, format_named
 from specs.model.document import STORAGE_OFFSET
 
 BYTE = 8
-Patterns = NDArray[Any]
 PatternChange = Callable[[Format, Patterns], Patterns | None]
 """Takes a format and patterns of it, and returns the changed patterns; None if the change does not
 concern the format."""

@@ -18,13 +18,13 @@ from conformance.families.blocks.divisions import DIVISIONS, Division, exact, sc
 from conformance.families.blocks.grading import SCALE, GradedBlocks, Part, X, Y
 from conformance.families.blocks.kernels import (
     NUMBER,
-    Floats,
     decoded,
     in_blocks,
     nearest_codes,
     values_of,
 )
 from conformance.families.blocks.wrong import Wrong, rounded_to
+from oracles.protocol import Floats
 from specs.formats import Format
 
 BlockCodes = NDArray[Any]

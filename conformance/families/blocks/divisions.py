@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conformance.families.blocks.grading import GLOBAL, SCALE, GradedBlocks
-from conformance.families.blocks.kernels import NUMBER, Floats, decoded, values_of
+from conformance.families.blocks.kernels import NUMBER, decoded, values_of
 from conformance.families.blocks.wrong import Wrong, rounded_to
-from oracles.protocol import Mask
+from oracles.protocol import Floats, Mask
 
 Division = Callable[[GradedBlocks], Floats]
 """Takes the graded blocks of a tensor, and returns the quotients of its elements, by block."""

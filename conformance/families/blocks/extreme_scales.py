@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conformance.families.blocks.grading import SCALE, GradedBlocks
-from conformance.families.blocks.kernels import POWER_LIMIT, Floats, threshold, values_of
+from conformance.families.blocks.kernels import POWER_LIMIT, threshold, values_of
 from conformance.families.blocks.scale_wrongs import NEVER_BELOW, Among, graded_scales, scale_text
 from conformance.families.blocks.wrong import Wrong, rounded_to
-from oracles.protocol import Mask
+from oracles.protocol import Floats, Mask
 
 SMALLEST = "gives-the-smallest-blocks-the-scale-"
 LARGEST = "gives-the-largest-blocks-the-scale-"

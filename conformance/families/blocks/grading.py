@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from conformance.families.blocks.kernels import (
     QUESTIONS,
     Blocks,
-    Floats,
     allowed_codes,
     codes,
     decoded,
@@ -26,7 +25,7 @@ from conformance.families.blocks.kernels import (
     scales,
 )
 from conformance.families.blocks.ruling import BlockRuling
-from oracles.protocol import Bits, Mask
+from oracles.protocol import Bits, Floats, Mask
 from specs.formats import Format
 
 X, SCALE, GLOBAL, Y = "x", "scale", "global", "y"

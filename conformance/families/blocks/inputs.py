@@ -19,10 +19,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conformance.families.blocks.grading import GLOBAL, SCALE, X
-from conformance.families.blocks.kernels import Floats, decoded, scales_of, threshold, values_of
+from conformance.families.blocks.kernels import (
+    decoded,
+    scales_of,
+    threshold,
+    values_of,
+)
 from conformance.families.blocks.ruling import BlockRuling
 from conformance.judging.space import drawn_memory, drawn_shape, log_uniform
-from oracles.protocol import Bits
+from oracles.protocol import Bits, Floats
 from specs.cases import Case
 from specs.formats import Format
 from specs.model.block_entry import BlockWord

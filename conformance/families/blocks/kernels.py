@@ -21,12 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conformance.families.blocks.ruling import BlockRuling, block_ruling
-from oracles.protocol import Bits
+from oracles.protocol import Bits, Floats
 from specs.cases import Case
 from specs.formats import Format
 from specs.model.block_entry import WORDS, BlockQuestion, BlockWord
 
-Floats = NDArray[np.float64]
 QUESTIONS: tuple[BlockQuestion, ...] = tuple(WORDS)
 NUMBER = {question: place for place, question in enumerate(QUESTIONS)}
 """The numbers of questions, by which arrays name them."""

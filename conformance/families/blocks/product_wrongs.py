@@ -12,14 +12,13 @@ from conformance.families.blocks.code_wrongs import interleave_halves, part_pair
 from conformance.families.blocks.grading import GradedBlocks, Part, Y, is_nan
 from conformance.families.blocks.kernels import (
     NUMBER,
-    Floats,
     decoded,
     in_blocks,
     products,
     values_of,
 )
 from conformance.families.blocks.wrong import Wrong, patterns_of, rounded_to
-from oracles.protocol import Bits
+from oracles.protocol import Bits, Floats
 from specs.model.block_entry import BlockQuestion
 
 Products = NDArray[Any]

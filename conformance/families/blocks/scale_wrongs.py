@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from conformance.families.blocks.grading import SCALE, GradedBlocks
 from conformance.families.blocks.kernels import (
     NUMBER,
-    Floats,
     decoded,
     scales_of,
     threshold,
@@ -26,7 +25,7 @@ from conformance.families.blocks.kernels import (
 )
 from conformance.families.blocks.ruling import BlockRuling
 from conformance.families.blocks.wrong import Wrong, rounded_to
-from oracles.protocol import Mask
+from oracles.protocol import Floats, Mask
 from specs.formats import Format
 from specs.model.block_entry import BlockWord, ScaleRule
 

@@ -17,7 +17,6 @@ from conformance.families.blocks.inputs import GLOBALS, below
 from conformance.families.blocks.kernels import (
     QUESTIONS,
     Blocks,
-    Floats,
     allowed_codes,
     codes,
     decoded,
@@ -37,7 +36,7 @@ from conformance.families.small_tensors import (
     integers,
 )
 from conformance.families.small_tensors import allowed_codes as alternatives
-from oracles.protocol import Bits
+from oracles.protocol import Bits, Floats
 from specs.cases import Case
 from specs.formats import Format, format_named
 

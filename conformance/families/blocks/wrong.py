@@ -8,8 +8,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from conformance.families.blocks.kernels import Floats
-from oracles.protocol import Bits
+from oracles.protocol import Bits, Floats
 
 Judged = TypeVar("Judged")
 Made = TypeVar("Made")

@@ -11,7 +11,7 @@ from specs.cases import CARRIER, Case
 
 MOST_CARRIERS = 3
 """The most carriers that a sentence names; of more, the others are counted."""
-Step = Literal["load", "operation", "store", "load or store", ""]
+CarrierStep = Literal["load", "operation", "store", "load or store", ""]
 """A step of an operation that carries values; empty if it is not known which."""
 
 
@@ -24,7 +24,7 @@ class FaultyStep(Origin):
     last place magnitudes are too large on average of ``inputs`` inputs; else ``inputs`` is 0.
     """
 
-    step: Step
+    step: CarrierStep
     also: tuple[str, ...] = ()
     right: tuple[str, ...] = ()
     bias: float = 0.0

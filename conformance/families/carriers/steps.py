@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from conformance.families.carriers.bias import mean_error
-from conformance.families.carriers.faulty_step import FaultyStep, Step
+from conformance.families.carriers.faulty_step import CarrierStep, FaultyStep
 from conformance.families.carriers.request import Carry
 from conformance.families.cast.baseline import GradedAnswers
 from conformance.judging.asking import Ask, Subject
@@ -39,7 +39,7 @@ PLAIN = "a plain cast"
 CONVERTS = (Value, Same, Round)
 """The outcomes by which a plain cast can be judged, too: others are of the operation alone."""
 
-Asked = tuple[Case, Bits]
+CarrierInputs = tuple[Case, Bits]
 """A second carrier, and the inputs that it is asked."""
 
 
@@ -76,7 +76,7 @@ def faulty_step(subject: Subject, case: Case, graded: GradedAnswers) -> Ask[Faul
 
 def _step(
     pair: Sequence[bool | None], loads: Sequence[bool | None], stores: Sequence[bool | None]
-) -> Step:
+) -> CarrierStep:
     """Return the step to which the answers of second carriers point; empty if they do not tell.
 
     True stands for a wrong answer, False for a right one, None for none. ``pair`` are the carriers
@@ -109,7 +109,7 @@ def _dtypes(case: Case) -> Sequence[str]:
     return edition(document_named(case.document), case.version).sources
 
 
-def _sharing_load(case: Case, inputs: Bits) -> Iterator[Asked]:
+def _sharing_load(case: Case, inputs: Bits) -> Iterator[CarrierInputs]:
     """Yield other carriers that load the same dtype, and store one that has all of its values."""
     source = format_named(case.source)
     for dtype in _dtypes(case):
@@ -119,7 +119,7 @@ def _sharing_load(case: Case, inputs: Bits) -> Iterator[Asked]:
                     yield each, inputs
 
 
-def _sharing_store(case: Case, inputs: Bits) -> Iterator[Asked]:
+def _sharing_store(case: Case, inputs: Bits) -> Iterator[CarrierInputs]:
     """Yield carriers that load another dtype and store the same, for the values that it has."""
     source = format_named(case.source)
     if not source.is_numeric:
@@ -151,7 +151,7 @@ def _code_in(other: Format, source: Format, code: int) -> int | None:
 
 
 def _is_wrong(
-    subject: Subject, asked: Asked, reply: Reply, outcomes: tuple[type[Outcome], ...] = ()
+    subject: Subject, asked: CarrierInputs, reply: Reply, outcomes: tuple[type[Outcome], ...] = ()
 ) -> bool | None:
     """Return whether any answer of a second carrier is wrong; None if there is none to judge.
 

@@ -48,7 +48,7 @@ MOST_CHANGES = 64
 
 
 @dataclass(frozen=True)
-class Change:
+class AnswerChange:
     """One element of a tensor whose answer differs from that to the same input in one row."""
 
     row: Baseline
@@ -85,26 +85,26 @@ class Change:
 
 
 @dataclass
-class Changes:
+class AnswerChanges:
     """The changes found for a pair: those that a document forbids, and those of open answers."""
 
-    forbidden: list[Change] = field(default_factory=list)
-    open: list[Change] = field(default_factory=list)
+    forbidden: list[AnswerChange] = field(default_factory=list)
+    open: list[AnswerChange] = field(default_factory=list)
     declined: list[str] = field(default_factory=list)
     """The tensors that the backend declined, each with its reason."""
 
-    def note(self, row: Baseline, probe: Probe, answer: Bits) -> list[Change]:
+    def note(self, row: Baseline, probe: Probe, answer: Bits) -> list[AnswerChange]:
         """Record answers to a probe that differ from the row's; return the forbidden changes.
 
         Of equal answers to one input, only the first is recorded.
         """
         picked, flat = probe.picks(row.inputs.size).reshape(-1), answer.reshape(-1)
         moved, is_forbidden = row.changed(picked, flat)
-        forbidden: list[Change] = []
+        forbidden: list[AnswerChange] = []
         first = _first_of_equals(picked[moved], flat[moved])
         for position, is_wrong in zip(moved[first].tolist(), is_forbidden[first], strict=True):
             key = (int(picked[position]), datum_of(flat[position]))
-            (forbidden if is_wrong else self.open).append(Change(row, probe, position, *key))
+            (forbidden if is_wrong else self.open).append(AnswerChange(row, probe, position, *key))
         self.forbidden += forbidden
         return forbidden
 
@@ -120,13 +120,13 @@ def _first_of_equals(*columns: Bits) -> NDArray[np.intp]:
     return np.sort(order[is_new])
 
 
-def smallest(subject: Subject, changes: list[Change]) -> Change:
+def smallest(subject: Subject, changes: list[AnswerChange]) -> AnswerChange:
     """Return the change in the simplest tensor, there at the first position, of the simplest input.
 
     One that a claimed document forbids comes first, then one of a required answer.
     """
 
-    def order(one: Change) -> tuple[object, ...]:
+    def order(one: AnswerChange) -> tuple[object, ...]:
         is_claimed = subject.claims(one.row.case)
         given = simplicity(one.row.rules.source, one.given)
         return not is_claimed, not one.is_required, one.order, given
@@ -134,27 +134,27 @@ def smallest(subject: Subject, changes: list[Change]) -> Change:
     return min(changes, key=order)
 
 
-def by_rule(changes: Iterable[Change]) -> dict[tuple[str, str, str], list[Change]]:
+def by_rule(changes: Iterable[AnswerChange]) -> dict[tuple[str, str, str], list[AnswerChange]]:
     """Group changes by the rule that takes the input, with its clause and level."""
-    found: dict[tuple[str, str, str], list[Change]] = {}
+    found: dict[tuple[str, str, str], list[AnswerChange]] = {}
     for each in changes:
         found.setdefault(each.rule, []).append(each)
     return found
 
 
-def simplest_changes(changes: Iterable[Change]) -> list[Change]:
+def simplest_changes(changes: Iterable[AnswerChange]) -> list[AnswerChange]:
     """Return up to ``MOST_CHANGES`` changes of the simplest inputs, one per input and answer."""
-    found: dict[tuple[ShownDatum, ShownDatum], Change] = {}
+    found: dict[tuple[ShownDatum, ShownDatum], AnswerChange] = {}
     for each in changes:
         found.setdefault((each.given, each.answer), each)
 
-    def order(one: Change) -> tuple[object, ...]:
+    def order(one: AnswerChange) -> tuple[object, ...]:
         return simplicity(one.row.rules.source, one.given), str(one.answer)
 
     return nsmallest(MOST_CHANGES, found.values(), key=order)
 
 
-def change_problem(change: Change, switch: str) -> ChangesWithLayout:
+def change_problem(change: AnswerChange, switch: str) -> ChangesWithLayout:
     """Make the problem of a forbidden change; ``switch`` says where the answer first changes."""
     row = change.row
     return ChangesWithLayout(
@@ -167,7 +167,7 @@ def change_problem(change: Change, switch: str) -> ChangesWithLayout:
     )
 
 
-def describe_open_changes(changes: list[Change], count: int, switch: str) -> str:
+def describe_open_changes(changes: list[AnswerChange], count: int, switch: str) -> str:
     """Say how many of ``count`` inputs have several open answers, and where the simplest changes.
 
     ``switch`` is the description by ``first_switch``; it may be empty.
@@ -188,13 +188,13 @@ def describe_open_changes(changes: list[Change], count: int, switch: str) -> str
     )
 
 
-def simplest_open(changes: list[Change]) -> Change:
+def simplest_open(changes: list[AnswerChange]) -> AnswerChange:
     """Return the change of the simplest input, in the simplest tensor."""
     source = changes[0].row.rules.source
     return min(changes, key=lambda one: (simplicity(source, one.given), one.order))
 
 
-def first_switch(change: Change, answers: Iterable[tuple[Probe, Bits]]) -> str:
+def first_switch(change: AnswerChange, answers: Iterable[tuple[Probe, Bits]]) -> str:
     """Describe where ``answers``, to growing rows of one input, first differ; empty if nowhere.
 
     ``change`` gives only the target's format. Raises what the iterator ``answers`` raises.

@@ -13,8 +13,8 @@ import numpy as np
 
 from conformance.families import tensor_of
 from conformance.families.cast.answer_changes import (
-    Change,
-    Changes,
+    AnswerChange,
+    AnswerChanges,
     ProbeFailedError,
     answers_at_once,
     answers_beside,
@@ -107,7 +107,7 @@ class Invariances:
         if isinstance(whole, NoBaseline):
             reason = Unoffered(whole.reason)
             return judgement_on_pair(self.subject, self.cases[0], "unsupported", [reason])
-        row, found = _few(whole), Changes()
+        row, found = _few(whole), AnswerChanges()
         failure: ProbeFailedError | None = None
         try:
             yield from self._ask_all(whole, row, found)
@@ -138,7 +138,7 @@ class Invariances:
     def _baseline(self, case: Case) -> Ask[Baseline | NoBaseline]:
         return self.known.get(case) or (yield from baseline_of(self.subject, case))
 
-    def _ask_all(self, whole: Baseline, row: Baseline, found: Changes) -> Ask[None]:
+    def _ask_all(self, whole: Baseline, row: Baseline, found: AnswerChanges) -> Ask[None]:
         """Request a case's inputs again in other tensors; add changed answers to ``found``.
 
         ``row`` has the telling inputs of ``whole``. Unless few shapes are used, calls of the pair
@@ -190,7 +190,7 @@ class Invariances:
         if not (few_shapes or is_call):
             yield from self._ask_among_others(row, found)
 
-    def _ask_among_others(self, row: Baseline, found: Changes) -> Ask[None]:
+    def _ask_among_others(self, row: Baseline, found: AnswerChanges) -> Ask[None]:
         """Request a row while another thread casts other pairs, and right after casts of these.
 
         Adds changed answers to ``found``; raises as ``_ask_all`` does.
@@ -235,7 +235,7 @@ class Invariances:
         return not self._turn(kind, turns)
 
     def _judged(
-        self, whole: Baseline, row: Baseline, found: Changes, failure: ProbeFailedError | None
+        self, whole: Baseline, row: Baseline, found: AnswerChanges, failure: ProbeFailedError | None
     ) -> Ask[Judgement]:
         is_claimed = any(self.subject.claims(one.row.case) for one in found.forbidden)
         fails = failure is not None and self.subject.failed(failure.row.case) == "error"
@@ -262,7 +262,7 @@ class Invariances:
             return self._judgement(row, "open", Note(text), *limits)
         return self._judgement(row, "conforms", *limits)
 
-    def _limits(self, found: Changes) -> Iterator[Unoffered]:
+    def _limits(self, found: AnswerChanges) -> Iterator[Unoffered]:
         """Yield what a good verdict does not cover: tensors declined, and in a gate few shapes."""
         if found.declined:
             count = counted(len(found.declined), "tensor")
@@ -271,7 +271,7 @@ class Invariances:
             yield Unoffered(FEW_SHAPES)
 
     def _further(
-        self, whole: Baseline, first: Change, forbidden: Sequence[Change]
+        self, whole: Baseline, first: AnswerChange, forbidden: Sequence[AnswerChange]
     ) -> Ask[list[Problem]]:
         """Return problems: a change of each rule but ``first``'s, then changes that all seeds find.
 
@@ -282,7 +282,7 @@ class Invariances:
         others = [
             smallest(self.subject, changes) for rule, changes in rules.items() if rule != first.rule
         ]
-        compared: list[Change] = []
+        compared: list[AnswerChange] = []
         for change in (first, *others):
             asked: Baseline | NoBaseline = whole
             if change.row.case != whole.case:
@@ -295,13 +295,13 @@ class Invariances:
         shown = [each for some in by_rule(compared).values() for each in simplest_changes(some)]
         return [change_problem(each, "") for each in (*others, *shown)]
 
-    def _turned(self, change: Change, row: Baseline) -> Ask[list[Change]]:
+    def _turned(self, change: AnswerChange, row: Baseline) -> Ask[list[AnswerChange]]:
         """Return the forbidden changes if a row's inputs take turns at each position of a tensor.
 
         The tensors are that of ``change``, if it is small, and a short row unless few shapes are
         used. A missing answer ends the search.
         """
-        found, size = Changes(), prod(change.probe.shape)
+        found, size = AnswerChanges(), prod(change.probe.shape)
         shapes = [] if self.subject.few_shapes else [Probe((TURNED,))]
         if size <= TURNED * TURNED:
             shapes.append(change.probe)
@@ -316,7 +316,7 @@ class Invariances:
     def _judgement(self, row: Baseline, verdict: Verdict, *problems: Problem) -> Judgement:
         return judgement_on_pair(self.subject, row.case, verdict, problems, row)
 
-    def _shrink(self, found: Changes) -> Ask[None]:
+    def _shrink(self, found: AnswerChanges) -> Ask[None]:
         """Ask simpler tensors than those with forbidden changes; add their changes to ``found``.
 
         Does nothing if few shapes are used. Unless its row has more than ``MOST`` inputs, a tensor
@@ -387,7 +387,7 @@ class Invariances:
                 rows.append(_few(found))
         return rows
 
-    def _switch(self, change: Change) -> Ask[str]:
+    def _switch(self, change: AnswerChange) -> Ask[str]:
         """Describe where the answer to the input of ``change`` first differs as rows of it grow.
 
         Return an empty text if it never differs, if a row gets no usable answer, or if few shapes
@@ -407,9 +407,9 @@ def _few(row: Baseline) -> Baseline:
     return row.at(telling_inputs(row.rules, row.inputs, row.expected))
 
 
-def _by_row(changes: Iterable[Change]) -> list[list[Change]]:
+def _by_row(changes: Iterable[AnswerChange]) -> list[list[AnswerChange]]:
     """Group changes by row, without those of tensors that other requests may have affected."""
-    by_row: dict[int, list[Change]] = {}
+    by_row: dict[int, list[AnswerChange]] = {}
     for each in changes:
         if not (each.probe.is_at_once or each.probe.is_rewritten or each.probe.after):
             by_row.setdefault(id(each.row), []).append(each)

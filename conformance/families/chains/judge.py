@@ -62,7 +62,7 @@ class OnRoad(NamedTuple):
 
 
 @dataclass
-class _Asked:
+class _AskedChain:
     """A chain and its inputs, with what the backend answers to them.
 
     ``alone`` has the final answers if the steps are requested one by one, and ``direct`` the
@@ -116,7 +116,7 @@ def judge_chains(
     """
     chains = {name: chain_named(name.partition("/")[2]) for name in names}
     steps = yield from _alone(chains, subject.broken)
-    asked = [each for each in steps.values() if isinstance(each, _Asked)]
+    asked = [each for each in steps.values() if isinstance(each, _AskedChain)]
     for number, road in enumerate(subject.chain_roads):
         yield from _on_road(asked, road, is_first=number == 0)
     for one in asked:
@@ -134,7 +134,7 @@ def judge_chains(
     return found
 
 
-def _judgement(subject: Subject, case: str, each: _Asked) -> Ask[Judgement]:
+def _judgement(subject: Subject, case: str, each: _AskedChain) -> Ask[Judgement]:
     """Return the judgement on a chain that was requested on all roads.
 
     Its verdict follows from the first problem, or from whether all roads decline.
@@ -173,7 +173,7 @@ def _judgement(subject: Subject, case: str, each: _Asked) -> Ask[Judgement]:
     return _digested(each).added_to(judgement)
 
 
-def _digested(each: _Asked) -> AnswerDigester:
+def _digested(each: _AskedChain) -> AnswerDigester:
     """Digest the answers step by step, and those of each road that was asked all inputs."""
     digester = AnswerDigester()
     digester.add({"": each.inputs}, Answered(each.alone))
@@ -186,7 +186,7 @@ def _digested(each: _Asked) -> AnswerDigester:
     return digester
 
 
-def _moved_examples(each: _Asked, on: OnRoad, answers: Bits) -> Iterator[AnswerExample]:
+def _moved_examples(each: _AskedChain, on: OnRoad, answers: Bits) -> Iterator[AnswerExample]:
     """Yield some inputs to which a road, or the direct cast, answers otherwise than the steps."""
     source, target = format_named(each.chain.source), format_named(each.chain.target)
     differs = answers != each.alone
@@ -200,15 +200,15 @@ def _moved_examples(each: _Asked, on: OnRoad, answers: Bits) -> Iterator[AnswerE
 
 def _alone(
     chains: Mapping[str, Chain], broken: Mapping[str, str]
-) -> Ask[dict[str, _Asked | Unoffered]]:
-    """Request each chain's steps one by one, and its direct cast; return an ``_Asked`` by check.
+) -> Ask[dict[str, _AskedChain | Unoffered]]:
+    """Request each chain's steps one by one, and its direct cast; return, by check, what was asked.
 
     ``broken`` has a message for each dtype whose bits the adapter changes. A chain over such a
     dtype, or with a step that gets no answer, is ``Unoffered``.
     """
     inputs = {name: chain_inputs(chain.dtypes) for name, chain in chains.items()}
     now: dict[str, Bits] = dict(inputs)
-    found: dict[str, _Asked | Unoffered] = {
+    found: dict[str, _AskedChain | Unoffered] = {
         name: Unoffered(f"the adapter, not the framework: {dtype}: {broken[dtype]}")
         for name, chain in chains.items()
         for dtype in chain.dtypes
@@ -238,11 +238,11 @@ def _alone(
         if name not in found:
             reply = direct[name]
             by_one = reply.value if isinstance(reply, Answered) else None
-            found[name] = _Asked(name, chain, inputs[name], now[name], by_one)
+            found[name] = _AskedChain(name, chain, inputs[name], now[name], by_one)
     return {name: found[name] for name in chains}
 
 
-def _on_road(asked: Sequence[_Asked], road: str, *, is_first: bool) -> Ask[None]:
+def _on_road(asked: Sequence[_AskedChain], road: str, *, is_first: bool) -> Ask[None]:
     """Request chains on a road, and append the replies to their ``on_roads``.
 
     Further roads than the first get the ``telling`` inputs. If a program of several chains gets no
@@ -282,7 +282,7 @@ def _on_road(asked: Sequence[_Asked], road: str, *, is_first: bool) -> Ask[None]
         waiting = again
 
 
-def _problems(each: _Asked) -> tuple[list[Problem], bool]:
+def _problems(each: _AskedChain) -> tuple[list[Problem], bool]:
     """Return a chain's problems, ordered by ``_joined``, and whether a road changes open answers.
 
     A road does so if its answers differ from those of the steps alone, and all are allowed.
@@ -310,7 +310,7 @@ def _problems(each: _Asked) -> tuple[list[Problem], bool]:
     return [*_joined(problems)], is_open
 
 
-def _swept_problems(each: _Asked, swept: ChainSweep, road: str) -> Iterator[Problem]:
+def _swept_problems(each: _AskedChain, swept: ChainSweep, road: str) -> Iterator[Problem]:
     """Yield the problems that a sweep found on a road.
 
     The sweep includes all inputs that were requested on that road before.
@@ -318,7 +318,7 @@ def _swept_problems(each: _Asked, swept: ChainSweep, road: str) -> Iterator[Prob
     if swept.missing is not None:
         yield from _missing(road, swept.missing)
     if swept.inputs.size:
-        found = _Asked(each.name, each.chain, swept.inputs, swept.alone, None)
+        found = _AskedChain(each.name, each.chain, swept.inputs, swept.alone, None)
         every = np.arange(swept.inputs.size)
         wrong = np.ones(swept.inputs.size, bool)
         problem = _wrong(found, road, every, swept.answers, wrong)
@@ -336,7 +336,7 @@ def _missing(road: str, reply: NoAnswer) -> Iterator[Problem]:
 
 
 def _wrong(
-    each: _Asked, road: str, picked: NDArray[np.intp], answers: Bits, wrong: NDArray[np.bool_]
+    each: _AskedChain, road: str, picked: NDArray[np.intp], answers: Bits, wrong: NDArray[np.bool_]
 ) -> WrongEnd:
     source, target = format_named(each.chain.source), format_named(each.chain.target)
     moved = answers != each.alone
@@ -392,7 +392,7 @@ def _joined(problems: Sequence[Problem]) -> Iterator[Problem]:
     yield from others.values()
 
 
-def _notes(each: _Asked) -> Iterator[Problem]:
+def _notes(each: _AskedChain) -> Iterator[Problem]:
     """Yield a note on each road that the backend declines, and one on roads that change answers.
 
     The changed answers are allowed ones.
@@ -411,7 +411,7 @@ def _notes(each: _Asked) -> Iterator[Problem]:
         yield Note(_open_change(each, *changed[0]) + more)
 
 
-def _open_change(each: _Asked, on: OnRoad, moved: NDArray[np.intp]) -> str:
+def _open_change(each: _AskedChain, on: OnRoad, moved: NDArray[np.intp]) -> str:
     road, picked, reply = on
     assert isinstance(reply, Answered)
     source, target = format_named(each.chain.source), format_named(each.chain.target)
@@ -426,7 +426,7 @@ def _open_change(each: _Asked, on: OnRoad, moved: NDArray[np.intp]) -> str:
     )
 
 
-def _script(subject: Subject, each: _Asked, wrong: WrongEnd) -> Ask[str]:
+def _script(subject: Subject, each: _AskedChain, wrong: WrongEnd) -> Ask[str]:
     """Return the adapter's script for the simplest input of a wrong end.
 
     It is empty if the adapter writes none, or if the run hides scripts of documents that the

@@ -27,7 +27,7 @@ from specs.ruling import ruling
 from specs.selection import cases_of_pair
 
 KIND_WORDS: Mapping[str, str] = {"float": "a float", "integer": "an integer", "boolean": "bool"}
-Made = Iterator[tuple[str, Sequence[Case] | None]]
+MadeCasts = Iterator[tuple[str, Sequence[Case] | None]]
 """Yields pairs of what the row is about, and the casts that are made in the place of a chain's.
 
 A row is about a kind of dtypes, a dtype, or nothing, which is empty. None stands for casts that the
@@ -45,10 +45,10 @@ class Wrong(NamedTuple):
     rank: int
     name: str
     says: str
-    makes: Callable[[Chain], Made]
+    makes: Callable[[Chain], MadeCasts]
 
 
-def _without_steps(chain: Chain) -> Made:
+def _without_steps(chain: Chain) -> MadeCasts:
     middle = chain.dtypes[1:-1]
     for count in range(len(middle)):
         for kept in combinations(range(len(middle)), count):
@@ -59,20 +59,20 @@ def _without_steps(chain: Chain) -> Made:
             )
 
 
-def _without_repeated(chain: Chain) -> Made:
+def _without_repeated(chain: Chain) -> MadeCasts:
     changing = [step for step in chain.steps if step.source != step.target]
     if 0 < len(changing) < len(chain.steps):
         yield "", changing
 
 
-def _in_default_modes(chain: Chain) -> Made:
+def _in_default_modes(chain: Chain) -> MadeCasts:
     pairs = ((each.source, each.target) for each in chain.steps)
     defaults = [cases_of_pair(*_edition(chain), *pair)[0] for pair in pairs]
     if tuple(defaults) != chain.steps:
         yield "", defaults
 
 
-def _in_one_default_mode(chain: Chain) -> Made:
+def _in_one_default_mode(chain: Chain) -> MadeCasts:
     for lost in dict.fromkeys(name for step in chain.steps for name in step.mode):
         steps = [_in_default(lost, step) for step in chain.steps]
         if tuple(steps) != chain.steps:
@@ -86,7 +86,7 @@ def _in_default(name: str, step: Case) -> Case | None:
     return next((case for case in listed if case.mode == wanted), None)
 
 
-def _through_wider(chain: Chain) -> Made:
+def _through_wider(chain: Chain) -> MadeCasts:
     first, *others = chain.dtypes[1:-1]
     narrow = format_named(first)
     for wider in formats().values():
@@ -95,11 +95,11 @@ def _through_wider(chain: Chain) -> Made:
             yield wider.name, _steps(chain, [wider.name, *others])
 
 
-def _reordered(chain: Chain) -> Made:
+def _reordered(chain: Chain) -> MadeCasts:
     yield "", _steps(chain, [chain.target, *chain.dtypes[1:-1]])
 
 
-def _nothing(chain: Chain) -> Made:
+def _nothing(chain: Chain) -> MadeCasts:
     yield from ()
 
 

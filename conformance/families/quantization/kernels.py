@@ -15,14 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conformance.families.quantization.ruling import Formula, StepOutcome, formula
-from oracles.protocol import Bits, Mask
+from oracles.protocol import Bits, Floats, Mask
 from specs.cases import Case
 from specs.formats import Format, value_of
 from specs.model.step_entry import FormulaStep, Situation, StepWord
 from specs.model.vocabulary import AXIS, BLOCK, FORM
 from specs.outcomes import Exactly, Nan
 
-Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 NAN_CODES: Mapping[str, int] = {"any": -1, "+": -3, "-": -4}
 """Numbers in the place of a pattern: every NaN of the target, or every one of a sign."""

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from conformance.families.quantization.kernels import (
     ANY_NAN,
     NAN_CODES,
-    Floats,
     code_of_outcome,
     codes_of,
     nearest,
@@ -27,7 +26,7 @@ from conformance.families.quantization.kernels import (
     values_of,
 )
 from conformance.families.quantization.ruling import Formula
-from oracles.protocol import Bits
+from oracles.protocol import Bits, Floats
 from specs.formats import Format, format_named, value_of
 from specs.model.step_entry import Situation
 

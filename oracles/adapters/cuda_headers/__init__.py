@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from oracles.adapters.cuda_headers.expressions import ROUNDINGS, TYPES, expression, header_of
-from oracles.adapters.header_functions import Arguments, HeaderFunctions
+from oracles.adapters.header_functions import HeaderArguments, HeaderFunctions
 from oracles.adapters.refusals import load_own, require_variant
 from oracles.protocol import NotInstalled
 
 VARIANTS: tuple[str, ...] = ()
 
 SATFINITE, NOSAT = "__NV_SATFINITE", "__NV_NOSAT"
-ARGUMENTS: Arguments = {
+ARGUMENTS: HeaderArguments = {
     "saturation": ("saturation", {"SATFINITE": SATFINITE, "NOSAT": NOSAT}),
     "rounding": ("rounding", {each: each for each in ROUNDINGS}),
     # ONNX's parameters

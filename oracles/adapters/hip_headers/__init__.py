@@ -8,14 +8,14 @@ import shutil
 import subprocess
 from collections.abc import Mapping
 
-from oracles.adapters.header_functions import Arguments, HeaderFunctions
+from oracles.adapters.header_functions import HeaderArguments, HeaderFunctions
 from oracles.adapters.refusals import require_variant
 from oracles.protocol import NotInstalled
 
 VARIANTS: tuple[str, ...] = ()
 
 SATFINITE, NOSAT = "__HIP_SATFINITE", "__HIP_NOSAT"
-ARGUMENTS: Arguments = {
+ARGUMENTS: HeaderArguments = {
     "saturation": ("saturation", {"SATFINITE": SATFINITE, "NOSAT": NOSAT}),
     "saturate": ("saturation", {"1": SATFINITE, "0": NOSAT}),  # ONNX's
 }

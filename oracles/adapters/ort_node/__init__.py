@@ -9,7 +9,7 @@ import numpy as np
 from oracles.adapters.node_process import node_says
 from oracles.adapters.onnx_models import LATEST, Graph, ModelBuilder, cast_graph
 from oracles.adapters.ort_node.scripts import script
-from oracles.adapters.ort_node.server import OrtServer, RefusedError
+from oracles.adapters.ort_node.server import OrtServer, SessionRefusedError
 from oracles.adapters.refusals import load_own, require_plain, require_variant, wants_error
 from oracles.adapters.script_text import NUMPY_DTYPES
 from oracles.npm_packages import npm_version
@@ -57,7 +57,7 @@ class OrtNode:
         self.road(case)
         try:
             return self._answer(cast_graph(case), bits)
-        except RefusedError as error:
+        except SessionRefusedError as error:
             if wants_error(case) and not self._lacks(cast_graph(case).opset):
                 raise
             raise Unsupported(str(error)) from None
@@ -77,7 +77,7 @@ class OrtNode:
         """Return whether onnxruntime has no session that casts float32 at an opset."""
         try:
             self._answer(Graph(opset, "float32", "float32", "Cast"), np.zeros(1, np.uint32))
-        except RefusedError:
+        except SessionRefusedError:
             return True
         return False
 

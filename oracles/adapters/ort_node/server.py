@@ -18,7 +18,7 @@ SIZE = struct.Struct("<I")
 """The size in bytes of a head, a JSON text, which stands before it."""
 
 
-class RefusedError(RuntimeError):
+class SessionRefusedError(RuntimeError):
     """Raised when onnxruntime opens no session of a model."""
 
 
@@ -52,7 +52,7 @@ class OrtServer(NodeProcess):
             reply = json.loads(self.received(size))
             memory = self.received(reply["bytes"])
         if "refused" in reply:
-            raise RefusedError(reply["refused"])
+            raise SessionRefusedError(reply["refused"])
         if "failed" in reply:
             raise FailedError(reply["failed"])
         is_text = target.kind == "text"

@@ -12,7 +12,7 @@ from conformance.extras.editions.edition_changes import EditionChanges, edition_
 from conformance.extras.editions.edition_pairs import CasePair, edition_pairs
 from conformance.extras.editions.effects import (
     Answering,
-    GivenAnswers,
+    MaskedAnswers,
     RecordedAnswers,
     recorded_backends,
 )
@@ -49,12 +49,12 @@ class Planned:
     def is_held_to(self, edition: Edition) -> bool:
         return True
 
-    def answers(self, cases: CasePair, inputs: Bits) -> tuple[GivenAnswers, GivenAnswers]:
+    def answers(self, cases: CasePair, inputs: Bits) -> tuple[MaskedAnswers, MaskedAnswers]:
         given = [self.answer(code) for code in inputs.tolist()]  # type: ignore[operator]
         storage = format_named(cases.new.target).storage
         codes = np.array([code or 0 for code in given], storage)
         is_error = np.array([code is None for code in given])
-        found = GivenAnswers(codes, is_error, np.ones(codes.size, bool))
+        found = MaskedAnswers(codes, is_error, np.ones(codes.size, bool))
         return found, found
 
 

@@ -14,7 +14,7 @@ from conformance.extras.issues.threads import (
     VERDICTS,
     WRONG,
     DecidedThread,
-    Judged,
+    JudgedAnswer,
     Missing,
     decide,
 )
@@ -23,7 +23,7 @@ from oracles.registry import load_backend
 from specs.errors import CastigateError
 from tests.conformance.processes import ROOT, castigate
 
-RIGHT, FAULT = Judged("0x01", "conforms"), Judged("0x02", "violates")
+RIGHT, FAULT = JudgedAnswer("0x01", "conforms"), JudgedAnswer("0x02", "violates")
 FROM_FLOAT = "onnx-cast:25/float32"
 
 
@@ -69,7 +69,7 @@ ELSEWHERE = f"case: {FROM_FLOAT}/bool, input: 2, answers: {{GPU: false, ort: tru
         (FAULTY, {}, [("not reproducible here", "")]),
         (ELSEWHERE, {"ort": [RIGHT]}, [("not reproducible here", "")]),
         (OPEN, {}, [("open by the document", "")]),
-        (OPEN, {"ort": [Judged("0x2c", "open")]}, [("open by the document", "")]),
+        (OPEN, {"ort": [JudgedAnswer("0x2c", "open")]}, [("open by the document", "")]),
         (TIE, {}, [("not reproducible here", "")]),
         (TIE, {"reference": [FAULT]}, [("present", "reference")]),
         (MISTAKEN, {}, [("the reporter was wrong", "")]),
@@ -227,7 +227,7 @@ def test_answers_of_every_kind_are_judged(tmp_path: Path, question: str, verdict
     # The reference is never wrong.
     [asked] = ask_backends([thread(tmp_path, question)], [load_backend("reference")])
     [today] = asked.today["reference"]
-    assert isinstance(today, Judged)
+    assert isinstance(today, JudgedAnswer)
     assert today.verdict not in WRONG
 
 
@@ -269,7 +269,7 @@ def test_only_documents_of_a_project_call_its_reporters_wrong(
 def test_an_element_is_asked_with_its_scale_and_zero_point(tmp_path: Path) -> None:
     decided = thread(tmp_path, TIE)
     [asked] = ask_backends([decided], [load_backend("reference")])
-    assert asked.today == {"reference": [Judged("0x03", "conforms")]}
+    assert asked.today == {"reference": [JudgedAnswer("0x03", "conforms")]}
     assert asked.verdict.verdict == "mended"
     words = " ".join(" ".join(thread_lines(asked, {"reference": "0"})).split())
     assert "of 0x40200000 (2.5) by scale 1 and zero point 1: required 0x03 (3);" in words
