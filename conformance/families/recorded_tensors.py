@@ -1,7 +1,7 @@
 """Judges recorded arrays of an operation whose tensors have names, part by part.
 
-A layer of a model has millions of elements. What is expected of each takes many times the memory of
-its code, so that the tensors are cut where that changes nothing, and the verdicts on parts joined.
+A layer of a model has millions of elements, and what is expected of one takes many times the memory
+of its code. So tensors are cut where that changes no verdict, and the verdicts on parts are joined.
 """
 
 from __future__ import annotations

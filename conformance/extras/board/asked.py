@@ -107,7 +107,7 @@ class Candidate:
 
     @classmethod
     def of(cls, cell: Cell) -> Candidate | None:
-        """Return what a cell tells of an asked pair.
+        """Return the candidate that a cell is.
 
         None if its pair is not asked, or if it is no plain cast by a document alone.
         """

@@ -21,7 +21,6 @@ MOST_BYTES = 1_000_000
 """The most bytes of a ``board.json`` of all backends that install."""
 NOT_ASKED: Final = -1
 """Stands in place of a kind for a cell that the run did not ask."""
-WholeCount = Annotated[int, Field(ge=0)]
 Index = Annotated[int, Field(ge=0)]
 """The place of an item in a list of the file, from 0."""
 Day = Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\d$")]

@@ -64,7 +64,7 @@ class BoardRow:
         return self.good is not None and today - self.good.day > OLD
 
     def since_of(self, finding: Finding) -> tuple[str, str]:
-        """Return what ``since`` has of a finding; two empty texts if it has no cause in common."""
+        """Return the versions that ``since`` has for a finding; two empty texts if unexplained."""
         return ("", "") if finding.name == UNEXPLAINED else self.since[finding.name]
 
     @property
@@ -77,8 +77,8 @@ class BoardRow:
 def rows_of(attempts: Iterable[Attempt]) -> list[BoardRow]:
     """Return a row for each version of each backend, the latest version of a backend first.
 
-    Of several good runs of a version the last one counts. Backends stand in the order in which they
-    are met; who reported a row makes it another backend.
+    Of several good runs of a version the last one counts. Backends are in the order in which
+    ``attempts`` first has them; one backend reported by two people counts as two.
     """
     known: dict[tuple[str, str], list[Attempt]] = {}
     for each in attempts:

@@ -1,4 +1,4 @@
-"""Reads what somebody else reports: a gate's folder, whose certificate must hold."""
+"""Reads the run of a gate that somebody else ran; the gate's certificate must hold."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from specs.errors import CastigateError
 
 
 def read_reported(by: str, gate: Path) -> list[Attempt]:
-    """Return what the run of a gate says, after its certificate was checked.
+    """Check the certificate of a gate, and return the attempts of its run.
 
-    ``by`` is who ran the gate. Nothing is asked again. Raise CastigateError if the certificate does
-    not hold: its seals are broken, a file of the folder is another, or its run gives other results.
+    ``by`` is who ran the gate. No backend is asked again. Raise CastigateError if the certificate
+    does not hold: its seals are broken, or a file of the folder or the results of the run differ.
     """
     file = gate / FILE
     content = read_canonical(certificate_bytes(file), str(file))

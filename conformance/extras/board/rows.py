@@ -146,9 +146,10 @@ Attempt = GoodRun | FailedAttempt
 
 
 def read_attempts(run: str, warn: Warn) -> Iterator[Attempt]:
-    """Return an iterator over what became of each backend of a run, which reads its tables late.
+    """Return an iterator over a run's good run or failed attempt of each backend.
 
-    If these are damaged, it warns, and yields failures. Raise CastigateError at once if the folder
+    It reads the run's tables only when it is advanced. If these are damaged, it warns, and yields
+    failed attempts. Raise CastigateError at once if the folder
     holds no run, or a shard.
     """
     folder = folder_at(run)

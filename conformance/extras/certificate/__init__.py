@@ -1,1 +1,1 @@
-"""Certificates that somebody else made: whether they hold, and whether the answers come again."""
+"""Checks certificates that somebody else made, and asks backends for the same answers again."""

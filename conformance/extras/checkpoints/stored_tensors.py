@@ -106,7 +106,7 @@ class ByteSpan(NamedTuple):
 
 
 def check_shape(path: Path, name: str, shape: Sequence[int]) -> None:
-    """Raise CastigateError for a shape that no tensor has, whose size might have no end."""
+    """Raise CastigateError for a shape that no tensor has: its size might be a huge integer."""
     if len(shape) > MOST_DIMENSIONS or any(not 0 <= size <= LARGEST for size in shape):
         raise CastigateError(
             f"{path}: tensor {quoted(name)} has an impossible shape; write the file again"

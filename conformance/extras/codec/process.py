@@ -53,7 +53,7 @@ class CodecFailedError(CastigateError):
 
 
 class CodecNotLoadedError(CodecFailedError):
-    """The process ended, or took too long, while it loaded the codec: that calls it in no way."""
+    """The process ended, or took too long, while it loaded the codec, before any call of it."""
 
 
 class ManyRunsError(Exception):
@@ -129,7 +129,7 @@ class CodecProcess:
                 told = [error for error in failed if isinstance(error, CodecFailedError)]
                 if told:
                     raise self._located(min(told, key=lambda each: each.place)) from None
-                # A part that was stopped comes before the part because of which it was.
+                # A part that was stopped may come before the part whose failure stopped it.
                 for error in failed:
                     if error is not None and not isinstance(error, SweepStoppedError):
                         raise error from None

@@ -341,7 +341,7 @@ def _pattern(answer: Any, target: Format) -> int:
 def _exact_numbers(numbers: NDArray[Any], target: Format) -> NDArray[Any]:
     """Return numbers in a float format; raise WrongTypeError if it lacks one of them.
 
-    To round it here would hide that the codec has not.
+    To round it here would hide that the codec did not round it.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         found = numbers.astype(target.name)

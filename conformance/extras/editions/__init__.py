@@ -1,1 +1,1 @@
-"""Compares two editions of a document: the inputs whose ruling changes, and whom that breaks."""
+"""Compares two editions of a document: inputs whose ruling changes, and backends it breaks."""

@@ -198,9 +198,9 @@ def _codes(rules: Ruling, index: int, code: int, other: int) -> tuple[CodeRanges
 
 
 def _change_of_due(old: Ruling, new: Ruling) -> RuleChange | None:
-    """Return the change if an answer is due by one ruling, or at another level, else None.
+    """Return the change if one ruling alone forbids an error, or both do at unlike levels.
 
-    Both leave every input open.
+    Both rulings leave the value of every input open. Return None without such a change.
     """
     before, after = old.answer_due, new.answer_due
     levels = [each.level if each else "unspecified" for each in (before, after)]

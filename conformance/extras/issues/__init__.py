@@ -1,1 +1,1 @@
-"""Public threads about conversions: who is right by the document, and what is answered today."""
+"""Public threads about conversions: who is right by the document, and what is answered now."""

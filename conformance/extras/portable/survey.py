@@ -321,16 +321,13 @@ class _Found:
 
     def _breach(self, at: int, found: FirstDisagreement) -> None:
         known = self.breaches[at]
-        if known is None or _is_simpler(self._source, found.code, known.code):
-            self.breaches[at] = found
+        if known is not None:
+            found = min(known, found, key=lambda each: simplicity(self._source, each.code))
+        self.breaches[at] = found
 
     def cells(self) -> dict[str, CellAgreement]:
         """Return the agreement in each cell, by the cell's name."""
         return {name: each.finished() for name, each in self._ranges.items()}
-
-
-def _is_simpler(source: Format, code: int, other: int) -> bool:
-    return bool(simplicity(source, code) < simplicity(source, other))
 
 
 class _Ranges:

@@ -1,4 +1,4 @@
-"""What changed between two releases for one case, judged and said as between two runs."""
+"""Compares two releases on one case; judges and words the change as between two runs."""
 
 from __future__ import annotations
 

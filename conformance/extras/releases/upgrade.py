@@ -111,7 +111,7 @@ def upgrade_command(
         seconds=timeout,
     )
     jobs = jobs or os.cpu_count() or 1
-    # The release before takes minutes, which are lost if the one of now cannot be loaded.
+    # To run the earlier release takes minutes, which are lost if the installed one does not load.
     close(load_isolated(backend, launch_configs([backend], request.pythons, timeout)[backend]))
     with TemporaryDirectory(prefix="castigate-") as temporary:
         folder = out if out is not None else temporary
@@ -143,7 +143,7 @@ def upgrade_command(
 def _earlier_run(
     request: RunRequest, made: Environments, version: str, folder: str, jobs: int
 ) -> RunStore:
-    """Return the run of an earlier release; that of an attempt before, if it is in the folder."""
+    """Return the run of an earlier release; one that is already in the folder is not repeated."""
     [backend] = request.backends
     with suppress(CastigateError):
         kept = open_run(folder)

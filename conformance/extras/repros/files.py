@@ -1,4 +1,4 @@
-"""Splits a script into itself, the model and the tensors: files that other tools can read."""
+"""Splits a script into files that other tools can read: the script, its model and its tensors."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def is_python(script: str) -> bool:
 
 
 def files_of(script: str) -> dict[str, bytes]:
-    """Return a script that reads its model and its tensors from files, and these, by name.
+    """Return by name the files of a script: itself, changed to read the others, model and tensors.
 
-    The model is ``model.onnx``, and a tensor NAME ``NAME.npy``, as its bit patterns. What the
-    script makes by other calls than these literal ones stays in it. Nothing of it is executed.
+    The model is ``model.onnx``, and a tensor NAME ``NAME.npy``, as its bit patterns. Tensors that
+    the script does not make from literals stay in it. Nothing of it is executed.
     Raises NotInstalled if it has a model, and onnx is not installed.
     """
     try:

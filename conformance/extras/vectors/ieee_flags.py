@@ -1,8 +1,8 @@
 """The exception flags of IEEE 754 that a conversion raises, from the exact value alone.
 
 Flags are one byte, with the bits that RISC-V's ``fflags`` and SoftFloat have. A conversion never
-divides by zero. Whether a tiny result is noticed before or after rounding is left to a machine by
-the standard; where that matters, the underflow bit is not in the mask.
+divides by zero. The standard lets a machine detect a tiny result before or after rounding; where
+that matters, the underflow bit is not in the mask.
 """
 
 from __future__ import annotations

@@ -144,7 +144,7 @@ def _lend_step(
 ) -> bool:
     """Give rows of one input in ``lone`` the steps of those in ``lender``; return if any got one.
 
-    Both are ``before`` and ``after``, in one order or the other.
+    One of the two is ``before``, and the other one ``after``.
     """
     lent = (lone["lo"] == lone["hi"]) & (lone["step"] == 0) & (lender["step"] != 0)
     lent &= _goes_on(before, after, lender["step"], mask)
@@ -155,7 +155,7 @@ def _lend_step(
 def _goes_on(
     before: IntervalRows, after: IntervalRows, step: Words, mask: int
 ) -> NDArray[np.bool_]:
-    """Return which rows say with a step of ``step`` what the rows after them begin with."""
+    """Return which rows, continued by ``step``, allow what the rows after them allow first."""
     same = after["lo"] == before["hi"] + np.uint64(1)
     for name in ("mask", "other", "either"):
         same &= after[name] == before[name]

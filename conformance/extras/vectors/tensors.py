@@ -121,7 +121,7 @@ def _dimensions(shape: Shape) -> str:
 
 
 def _places(returned: AllowedTensor) -> str:
-    """Return the indices of what is only recommended; nothing if that is all that is not open."""
+    """Return the indices of recommended elements as text; empty if all others are open."""
     settled = [at for at, each in enumerate(returned.allowed) if each]
     if settled == [*returned.recommended]:
         return ""

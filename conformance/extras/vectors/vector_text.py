@@ -13,12 +13,12 @@ from oracles.reference.breakpoints import Words
 from specs.formats import Format
 
 FORMAT = 1
-"""The number of the text format, which its first word but one is."""
+"""The number of the text format, which is the second word of each file."""
 
 
 @dataclass(frozen=True)
 class Vectors:
-    """Rows of a cast between two formats; ``answer`` is the name and the bits of what comes out.
+    """Rows of a cast between two formats; ``answer`` is the name and the bits of the target.
 
     ``notes`` are lines for readers of the file.
     """

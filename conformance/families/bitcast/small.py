@@ -1,9 +1,9 @@
 """Small tensors of bitcasts, with their bits computed in two ways: by shifts, and as one number.
 
 A bitcast depends on the widths of elements, and not on what their bits mean. So of all pairs with
-the same widths and kinds one is told in every shape, and the others are left out. A float between
-bits that are none counts as a kind of its own, because a conversion could change its NaNs; such a
-pair is told in one matrix only.
+the same widths and kinds one has a record in every shape, and the others are left out. A pair of a
+float and another dtype counts as a kind of its own, because a conversion could change NaNs; such a
+pair has a record of one matrix only.
 """
 
 from __future__ import annotations

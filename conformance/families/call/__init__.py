@@ -1,1 +1,1 @@
-"""What calls promise besides values: members, memory, and what they leave behind."""
+"""Judges what calls promise besides values: about members, memory, and later calls."""

@@ -1,4 +1,4 @@
-"""Judges a carrier: by what its document says of each input, as a cast.
+"""Judges a carrier as a cast is judged, by what its document says of each input.
 
 A night asks each carrier of a claimed document in one of ``TURNS`` consecutive seeds, so that a
 week of nights asks all.

@@ -178,7 +178,7 @@ def _digested(each: _AskedChain) -> AnswerDigester:
     digester = AnswerDigester()
     digester.add({"": each.inputs}, Answered(each.alone))
     for on in each.on_roads:
-        # Which inputs a road is asked otherwise depends on answers.
+        # Answers decide which inputs a road is asked otherwise; so a digest would depend on them.
         if on.picked.size == each.inputs.size:
             digester.add({on.road: each.inputs}, on.reply)
             if isinstance(on.reply, Answered):

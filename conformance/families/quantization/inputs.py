@@ -250,7 +250,7 @@ def telling_inputs(rules: Formula, scale: int, zero: int, *, is_whole: bool) -> 
     factor = values_of(rules.scale, np.array([scale]))[0]
     offset = values_of(rules.target, np.array([zero]))[0] if rules.target.is_integral else 0.0
     wanted = (_steps(rules.target) - offset) * factor
-    # Others for each scale, so that all scales of a case together meet most codes of eight bits.
+    # Each scale gets other quotients, so that all scales together meet most codes of eight bits.
     chance = np.random.default_rng((SEED, scale, zero))
     drawn = chance.uniform(wanted.min(), wanted.max(), DRAWN)
     near = _beside(source, np.concatenate([wanted, drawn]))
@@ -402,7 +402,7 @@ def drawn_requests(case: Case, seed: int, number: int) -> Iterator[Given]:
     shorter, unless the document wants blocks to divide the row.
     """
     rules, form, ranks_kept = formula(case), case.mode[FORM], keeps_ranks(case)
-    # Only scales of the listed requests, so that each element has an answer in a row, too.
+    # Scales are those of the listed requests, in whose rows each element has an answer, too.
     pairs = _scales_with_zeros(rules)[: TENSORS if form == "tensor" else None]
     chance = Random(f"{case.id}/{seed}")
     least_rank, unit = {"tensor": (0, 1), "axis": (AXIS + 1, 1), "block": (AXIS + 1, BLOCK_SIZE)}[

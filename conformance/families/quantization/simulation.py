@@ -202,7 +202,7 @@ def _float_codes(rules: Formula, way: Deviation, quotient: Floats) -> NDArray[np
             is_beside = (magnitude >= np.abs(rounded)) & (np.abs(rounded) < _beyond(target))
             ends = np.where(is_beside, largest, ends)
     codes = np.where(is_out, ends, codes)
-    # The result for an infinity differs between versions; it holds unless the way changes it.
+    # Cast's result for an infinity depends on the document's version; a way may replace it.
     for negative in (False, True) if rules.casts else ():
         code = code_of_cast(rules, "infinite", negative) if saturates == due else UNSETTLED
         codes = np.where(np.isinf(quotient) & (is_negative == negative), code, codes)

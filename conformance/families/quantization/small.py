@@ -1,4 +1,4 @@
-"""Small tensors of quantizations: ties near zero and at both ends, and what is no ordinary number.
+"""Small tensors of quantizations: ties near zero and at both ends, zeros, infinities and NaNs.
 
 What they may give comes from the definition in fractions and from the kernels, which must agree. An
 answer is allowed also if it only breaks a recommendation.
@@ -287,7 +287,7 @@ def _codes(source: Format) -> list[int]:
 def _dynamic(case: Case) -> Iterator[SmallRecord]:
     """Yield a record of each fixed row whose scale the document does not leave open.
 
-    Where several scales are allowed, so is what follows from any of them.
+    Where several scales are allowed, all results that follow from any of them are allowed.
     """
     rules = formula(case)
     for values in FIXED:

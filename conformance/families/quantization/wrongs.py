@@ -530,7 +530,7 @@ def _gives(
     settled = found != UNSETTLED
     is_same = _is_same(rules.target, found, answers)
     if way.layout:
-        # What the document leaves open for the scales that are taken may be anything else as well.
+        # By the wrong scales, the document may leave an element open: then any answer fits the way.
         settled &= is_same | ~expect(rules, x, *layouts[way.layout]).is_open
     if not (is_same | ~settled).all():
         return False
