@@ -329,10 +329,10 @@ REPLACED: dict[str, Replacement] = {
     "cached_by_its_first_sixteen": cached(lambda flat: flat[:16].tobytes()),
 }  # fmt: skip
 RARE = {
-    "a_long_row_of_whole_blocks", "a_mask_for_all_heads", "a_pitch_beyond_a_kilobyte",
-    "eight_dimensions_in_reverse", "steps_of_six",
+    "a_large_dimension_beside_none", "a_long_row_of_whole_blocks", "a_mask_for_all_heads",
+    "a_pitch_beyond_a_kilobyte", "eight_dimensions_in_reverse", "steps_of_six",
 }  # fmt: skip
-"""The faults whose condition few drawn tensors meet; the chance is in docs/sweep.md."""
+"""The faults whose condition so few drawn tensors meet that a week of one kernel may miss it."""
 OF_SOME = {"a_short_row_first"}
 """The fault that a part of the cases is asked, which their names choose."""
 ONLY_FULL = {"from_a_million_on", "every_1000th_call", "every_150th_call", "length_111"}
