@@ -168,7 +168,6 @@ NAMES = {
             "conformance/extras/containers/parties/jax_party.py",
             "conformance/extras/containers/parties/small_parties.py",
         ),
-        "oracles/reference/call_dispatch.py",  # a method of CINN's builder
         "conformance/api/questions.py",  # a function of castigate.py
         # ONNX's runner has tests of two operators.
         *(f"conformance/extras/onnx_tests/{name}.py" for name in ("command", "tests")),

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from conformance.families import tensor_of, tensors_of
-from oracles.protocol import Bits
+from oracles.protocol import Bits, Returned
 from oracles.reference.reference_oracle import VARIANTS, Casts
-from specs.cases import Case
+from specs.cases import Call, Case
 
 if TYPE_CHECKING:
     from specs.chains import Company
@@ -33,6 +33,16 @@ class Reference(Casts):
                 end = self.cast(step, end)
             ends.append(end)
         return ends
+
+    def call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> Returned:
+        """Make a call as its document defines it; a layer is returned itself, changed.
+
+        Raises RefusedError if the arguments match no signature of the method, and RejectedError if
+        the document requires an error for another reason.
+        """
+        from conformance.families.call.dispatch import make_call  # Few documents make calls.
+
+        return make_call(self.cast, case, call, bits)
 
     def carry(self, case: Case, bits: Bits) -> Bits:
         """Return the tensor that a document's rules give for a carrier, as for a cast."""

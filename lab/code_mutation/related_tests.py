@@ -11,8 +11,8 @@ RELATED = (
     ("specs/questions.py", "specs/questions"),
     (
         "specs/*call*.py specs/editions.py",
-        "specs/call_documents specs/call_mistakes reference/call_dispatch"
-        " conformance/families/call/judge",
+        "specs/call_documents specs/call_mistakes"
+        " conformance/families/call/dispatch conformance/families/call/judge",
     ),
     (
         "specs/coverage*.py specs/model/page_lines.py specs/lint.py",
@@ -49,10 +49,6 @@ RELATED = (
         "reference/breakpoints conformance/families/cast/quick_inputs",
     ),
     (
-        "oracles/reference/call_dispatch.py",
-        "reference/call_dispatch conformance/families/call/judge",
-    ),
-    (
         "oracles/reference/exact_text.py oracles/reference/kernel_text.py",
         "reference/text reference/read_back conformance/spelling",
     ),
@@ -72,7 +68,7 @@ RELATED = (
     ),
     (
         "oracles/reference/reference_oracle.py",
-        "reference/reference_oracle reference/call_dispatch reference/text conformance/sweep/engine"
+        "reference/reference_oracle reference/text conformance/sweep/engine"
         " conformance/families/call/judge",
     ),
     ("oracles/reference/chain*.py", "conformance/families/chains/composition"),

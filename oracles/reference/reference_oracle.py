@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable
 from dataclasses import replace
 from functools import cache, partial
 from importlib.util import find_spec
@@ -13,14 +13,13 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from oracles.protocol import Bits, Bound, Returned, Tensor, Unsupported
+from oracles.protocol import Bits, Bound, Unsupported
 from oracles.reference import kernel_text
 from oracles.reference.expect_by_kernels import KernelExpectations
 from oracles.reference.expectations import Expected, has_branch
 from specs import VERSION
 from specs.branches import Ruling
-from specs.case_calls import case_of_member, member_of
-from specs.cases import Call, Case, Member, ReceiverKind
+from specs.cases import Case
 from specs.formats import Format, format_named
 from specs.outcomes import Nan
 from specs.ruling import ruling
@@ -35,9 +34,6 @@ TABLES_KEPT = 256
 """How many tables are cached: enough for all casts from one source, which many chains share."""
 ROWS_KEPT = 16
 TEXTS_KEPT = 1 << 16
-
-LAYERS: tuple[ReceiverKind, ...] = ("layer", "linear")
-BUILDERS: tuple[ReceiverKind, ...] = ("net-builder", "base-builder")
 
 
 class RejectedError(ValueError):
@@ -60,7 +56,7 @@ class _Table(NamedTuple):
 
 
 class Casts:
-    """Answers casts and calls as their documents define.
+    """Answers casts as their documents define.
 
     Where a document leaves an input open, the answer is arbitrary, mostly 0.
     """
@@ -148,64 +144,6 @@ class Casts:
 
     def _table(self, rules: Ruling, inputs: Bits) -> _Table:
         return _Table(inputs, *_by_kernels(self._kernels, rules, inputs))
-
-    def call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> Returned:
-        """Make a call as its document defines it; a layer is returned itself, changed.
-
-        Raises RefusedError if the arguments match no signature of the method, and RejectedError if
-        the document requires an error for another reason.
-        """
-        from oracles.reference.call_dispatch import Decision, decide  # Few documents make calls.
-
-        decision = decide(case.document, call) if call.method is not None else Decision()
-        device = decision.device or call.device
-        dtypes = {member.name: decision.dtype or member.dtype for member in call.members}
-        converted = {
-            member.name: Tensor(
-                dtypes[member.name],
-                device,
-                self._converted(case, member, dtypes[member.name], bits[member.name]),
-            )
-            for member in call.members
-        }
-        unchanged = device == call.device and all(
-            member.dtype == dtypes[member.name] for member in call.members
-        )
-        in_place = call.receiver in LAYERS or (
-            unchanged and not decision.copies and call.receiver not in BUILDERS
-        )
-        before = {
-            member.name: Tensor(member.dtype, call.device, bits[member.name])
-            for member in call.members
-        }
-        # If a call returns the tensor itself, even the values stay that its document leaves open.
-        tensors = before if in_place and call.receiver not in LAYERS else converted
-        return Returned(
-            in_place,
-            in_place,
-            tensors,
-            tensors if in_place else before,
-            {dtype: self._output(dtypes["weight"]) for dtype in call.inputs},
-        )
-
-    def _output(self, dtype: str) -> Tensor:
-        """Return a layer's output for an input of ones: a placeholder of the dtype, valued 0."""
-        return Tensor(dtype, "cpu", np.zeros((1, 1), format_named(dtype).storage))
-
-    def _converted(self, case: Case, member: Member, dtype: str, bits: Bits) -> Bits:
-        """Cast a member to ``dtype`` by the case of that member; copy it if it has the dtype.
-
-        Returns zeros if ``dtype`` is not the target of that case: then the document fixes no
-        values.
-        """
-        of_member = case
-        if member.name != member_of(case):
-            of_member = case_of_member(case, member.name, member.dtype)
-        if (member.dtype, dtype) == (of_member.source, of_member.target):
-            return self.cast(of_member, bits)
-        if member.dtype == dtype:
-            return bits.copy()
-        return np.zeros(bits.shape, format_named(dtype).storage)
 
     def road(self, case: Case) -> str:
         """Return a description of the case's ruling; cases with equal ones get equal answers."""

@@ -1,1 +1,1 @@
-"""Judges what calls promise besides values: about members, memory, and later calls."""
+"""Calls: how documents decide their results, and judges of what is promised besides values."""

@@ -1,11 +1,20 @@
-"""Decides, by a document's text, the dtype and device of a call's result, and whether it copies."""
+"""Makes a call as its document defines it: decides the dtype, device and memory of the result."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
-from specs.cases import Argument, Call, ReceiverKind
+import numpy as np
+
+from oracles.protocol import Bits, Returned, Tensor
+from specs.case_calls import case_of_member, member_of
+from specs.cases import Argument, Call, Case, Member, ReceiverKind
+from specs.formats import format_named
+
+LAYERS: tuple[ReceiverKind, ...] = ("layer", "linear")
+BUILDERS: tuple[ReceiverKind, ...] = ("net-builder", "base-builder")
 
 DEVICES: Mapping[str, str] = {"cpu": "cpu", "gpu": "gpu"}
 CUDA_DEVICES: Mapping[str, str] = {"cpu": "cpu", "cuda": "gpu", "cuda:1": "gpu"}
@@ -35,6 +44,63 @@ def decide(document: str, call: Call) -> Decision:
     return DISPATCHES[document, call.receiver](call.args, dict(call.kwargs))
 
 
+def make_call(
+    cast: Callable[[Case, Bits], Bits], case: Case, call: Call, bits: Mapping[str, Bits]
+) -> Returned:
+    """Make a call as its document defines it; a layer is returned itself, changed.
+
+    ``cast`` converts a member by the case of that member. Raises RefusedError if the arguments
+    match no signature of the method, and what ``cast`` raises.
+    """
+    decision = decide(case.document, call) if call.method is not None else Decision()
+    device = decision.device or call.device
+    dtypes = {member.name: decision.dtype or member.dtype for member in call.members}
+    converted = {
+        member.name: Tensor(
+            dtypes[member.name],
+            device,
+            _converted(cast, case, member, dtypes[member.name], bits[member.name]),
+        )
+        for member in call.members
+    }
+    unchanged = device == call.device and all(
+        member.dtype == dtypes[member.name] for member in call.members
+    )
+    in_place = call.receiver in LAYERS or (
+        unchanged and not decision.copies and call.receiver not in BUILDERS
+    )
+    before = {
+        member.name: Tensor(member.dtype, call.device, bits[member.name]) for member in call.members
+    }
+    # If a call returns the tensor itself, even the values stay that its document leaves open.
+    tensors = before if in_place and call.receiver not in LAYERS else converted
+    # For an input of ones, a layer's output is a placeholder: a zero of the dtype of its weight.
+    outputs = {
+        dtype: Tensor(
+            dtypes["weight"], "cpu", np.zeros((1, 1), format_named(dtypes["weight"]).storage)
+        )
+        for dtype in call.inputs
+    }
+    return Returned(in_place, in_place, tensors, tensors if in_place else before, outputs)
+
+
+def _converted(
+    cast: Callable[[Case, Bits], Bits], case: Case, member: Member, dtype: str, bits: Bits
+) -> Bits:
+    """Cast a member to ``dtype`` by the case of that member; copy it if it has the dtype.
+
+    Returns zeros if ``dtype`` is not the target of that case: then the document fixes no values.
+    """
+    of_member = case
+    if member.name != member_of(case):
+        of_member = case_of_member(case, member.name, member.dtype)
+    if (member.dtype, dtype) == (of_member.source, of_member.target):
+        return cast(of_member, bits)
+    if member.dtype == dtype:
+        return bits.copy()
+    return np.zeros(bits.shape, format_named(dtype).storage)
+
+
 Arguments = tuple[Argument, ...]
 Keywords = dict[str, Argument]
 Signatures = Mapping[str, tuple[str, ...]]
@@ -50,11 +116,8 @@ TORCH_TO: Signatures = {
     "device": ("device", "dtype", "non_blocking", "copy", "memory_format"),
     "other": ("other", "non_blocking", "copy"),
 }
+CINN_CAST = ("A", "dtype", "name")
 TRUE, FALSE, NONE = (Argument("word", word) for word in ("true", "false", "none"))
-
-
-def _paddle_to(args: Arguments, kwargs: Keywords) -> Decision:
-    return _to(PADDLE_TO, DEVICES, args, kwargs)
 
 
 def _torch_to(args: Arguments, kwargs: Keywords) -> Decision:
@@ -137,19 +200,11 @@ def _one_dtype(method: str, args: Arguments, kwargs: Keywords) -> Decision:
     return Decision(bound["dst_type"].value)
 
 
-def _layer_astype(args: Arguments, kwargs: Keywords) -> Decision:
-    return _one_dtype("astype", args, kwargs)
-
-
 def _array_api_astype(args: Arguments, kwargs: Keywords) -> Decision:
     bound = _bind("astype", ("dtype",), args, {}) | kwargs
     if set(bound) - {"dtype", "copy", "device"} or _role(bound["dtype"]) != "dtype":
         raise RefusedError("astype() takes a dtype, and the keywords copy and device")
     return Decision(bound["dtype"].value, copies=bound.get("copy") != FALSE)
-
-
-def _module_type(args: Arguments, kwargs: Keywords) -> Decision:
-    return _one_dtype("type", args, kwargs)
 
 
 def _sharded_to(args: Arguments, kwargs: Keywords) -> Decision:
@@ -183,15 +238,6 @@ def _target_device(device: str) -> str | None:
     return "gpu" if CUDA_DEVICES.get(device) == "gpu" else None
 
 
-def _cinn_cast(args: Arguments, kwargs: Keywords) -> Decision:
-    return _builder_call("cast", ("A", "dtype", "name"), args, kwargs)
-
-
-def _cinn_bitcast_convert(args: Arguments, kwargs: Keywords) -> Decision:
-    # The document itself spells the parameter `dytpe`.
-    return _builder_call("bitcast_convert", ("A", "dytpe"), args, kwargs)
-
-
 def _builder_call(
     method: str, parameters: tuple[str, ...], args: Arguments, kwargs: Keywords
 ) -> Decision:
@@ -210,15 +256,18 @@ def _builder_call(
 
 
 DISPATCHES: Mapping[tuple[str, ReceiverKind], Callable[[Arguments, Keywords], Decision]] = {
-    ("paddle-tensor-to", "tensor"): _paddle_to,
-    ("paddle-layer-astype", "layer"): _layer_astype,
-    ("paddle-layer-astype", "linear"): _layer_astype,
+    ("paddle-tensor-to", "tensor"): partial(_to, PADDLE_TO, DEVICES),
+    ("paddle-layer-astype", "layer"): partial(_one_dtype, "astype"),
+    ("paddle-layer-astype", "linear"): partial(_one_dtype, "astype"),
     ("torch-sharded-tensor-to", "sharded-tensor"): _sharded_to,
     ("torch-sharded-tensor-to", "tensor"): _torch_to,
     ("torch-tensor-to", "tensor"): _torch_to,
-    ("torch-module-type", "layer"): _module_type,
+    ("torch-module-type", "layer"): partial(_one_dtype, "type"),
     ("array-api-astype-calls", "tensor"): _array_api_astype,
-    ("cinn-cast-calls", "net-builder"): _cinn_cast,
-    ("cinn-cast-calls", "base-builder"): _cinn_cast,
-    ("cinn-bitcast-calls", "net-builder"): _cinn_bitcast_convert,
+    ("cinn-cast-calls", "net-builder"): partial(_builder_call, "cast", CINN_CAST),
+    ("cinn-cast-calls", "base-builder"): partial(_builder_call, "cast", CINN_CAST),
+    # The document itself spells the parameter `dytpe`.
+    ("cinn-bitcast-calls", "net-builder"): partial(
+        _builder_call, "bitcast_convert", ("A", "dytpe")
+    ),
 }

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from conformance.families.call.dispatch import DTYPE_NAMES, Decision, RefusedError, decide
 from conformance.families.reference import Reference
 from oracles.protocol import Returned
-from oracles.reference.call_dispatch import DTYPE_NAMES, Decision, RefusedError, decide
 from specs.case_calls import call_of, linear_call
 from specs.cases import Argument, ArgumentKind, ArgumentWord, Call, Member, ReceiverKind
 from specs.selection import case_named
