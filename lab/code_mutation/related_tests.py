@@ -45,10 +45,6 @@ RELATED = (
         " conformance/claims conformance/document_listing",
     ),
     (
-        "oracles/reference/breakpoints.py",
-        "reference/breakpoints conformance/families/cast/quick_inputs",
-    ),
-    (
         "oracles/reference/exact_text.py oracles/reference/kernel_text.py",
         "reference/text reference/read_back conformance/spelling",
     ),

@@ -19,6 +19,7 @@ from zlib import crc32
 import numpy as np
 
 from conformance.families.bitcast.ruling import BitcastRuling, is_bitcast, ruling_if_any
+from conformance.families.cast.breakpoints import breakpoints
 from lab.mutants.conditions import own_pattern
 from lab.mutants.fault import (
     EVERYWHERE,
@@ -40,7 +41,6 @@ from lab.mutants.mutant import (
 from oracles.backend.replies import Answered, attempt
 from oracles.memory_layouts import Layout, with_layout
 from oracles.protocol import Bits
-from oracles.reference.breakpoints import breakpoints
 from oracles.reference.expectations import has_branch
 from oracles.reference.reference_oracle import RejectedError
 from reports.findings.wrong import answered_ruling

@@ -7,9 +7,9 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
+from conformance.families.cast.breakpoints import distinct
 from conformance.families.cast.quick_inputs import quick_inputs
 from lab.truths.questions import Patterns
-from oracles.reference.breakpoints import distinct
 from specs.formats import EXHAUSTIVE_BITS, Format, value_of
 
 SEED = 0

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from conformance.extras.vectors.index import VectorFile, VectorIndex
+from conformance.families.cast.breakpoints import Words
 from lab.truths.comparison import Compared
 from lab.truths.generic_floats import Gfloat
 from lab.truths.known import KNOWN
@@ -18,7 +19,6 @@ from lab.truths.questions import Truth, question_of
 from lab.truths.rulings import reduces_precision
 from lab.truths.softfloat import SoftFloat
 from oracles.reference import expect_by_kernels
-from oracles.reference.breakpoints import Words
 from oracles.reference.expectations import has_branch
 from specs.branches import Ruling
 from specs.cases import Case

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from conformance.families.cast.breakpoints import breakpoints
 from conformance.families.cast.quick_inputs import inputs_of
 from oracles.reference import expect_by_exact, expect_by_kernels, expect_by_staircase, staircase
-from oracles.reference.breakpoints import breakpoints
 from oracles.reference.compiled_kernels import compiled
 from oracles.reference.expectations import Expected
 from specs.behaviors import reductions

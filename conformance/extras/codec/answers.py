@@ -24,8 +24,8 @@ from conformance.extras.codec.process import (
 )
 from conformance.extras.codec.target import AnySignature, CodecTarget
 from conformance.extras.codec.ways import PROBES, CodecWay, find_way, way_words
+from conformance.families.cast.breakpoints import breakpoints, distinct
 from conformance.families.cast.quick_inputs import few_patterns, quick_inputs
-from oracles.reference.breakpoints import breakpoints, distinct
 from reports.counterexample.drawing import datum_with_value, quoted
 from specs.branches import Ruling
 from specs.errors import CastigateError

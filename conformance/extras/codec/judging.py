@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from conformance.extras.codec.answers import CodecAnswers
 from conformance.extras.codec.ways import grades_of
+from conformance.families.cast.breakpoints import distinct
 from conformance.families.cast.quick_inputs import quick_inputs
-from oracles.reference.breakpoints import distinct
 from oracles.reference.expect_by_staircase import open_inputs
 from oracles.reference.staircase import Staircase, staircase
 from reports.findings.find import find_findings

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from conformance.extras.vectors.intervals import ROW, IntervalRows
-from oracles.reference.breakpoints import Words
+from conformance.families.cast.breakpoints import Words
 from oracles.reference.exact import (
     NotANumber,
     Number,

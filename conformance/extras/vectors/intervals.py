@@ -26,9 +26,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from conformance.families.cast.breakpoints import Words, distinct
 from conformance.families.cast.quick_inputs import few_inputs, inputs_of
 from oracles.reference import expect_by_kernels
-from oracles.reference.breakpoints import Words, distinct
 from oracles.reference.expect_by_staircase import locate_steps
 from oracles.reference.expectations import Expected
 from oracles.reference.staircase import BOUNDS, Staircase, staircase

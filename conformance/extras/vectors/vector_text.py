@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conformance.extras.vectors.intervals import FIELDS, IntervalRows
-from oracles.reference.breakpoints import Words
+from conformance.families.cast.breakpoints import Words
 from specs.formats import Format
 
 FORMAT = 1

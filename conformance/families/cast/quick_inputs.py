@@ -13,8 +13,8 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
+from conformance.families.cast.breakpoints import Words, breakpoints, distinct, ties, ties_after
 from oracles.protocol import Bits
-from oracles.reference.breakpoints import Words, breakpoints, distinct, ties, ties_after
 from oracles.reference.expectations import Expected
 from oracles.reference.staircase import stretches
 from specs.branches import Ruling

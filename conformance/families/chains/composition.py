@@ -22,10 +22,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from conformance.families.cast.breakpoints import breakpoints, distinct
 from conformance.families.cast.quick_inputs import every_pattern, few_patterns
 from oracles.protocol import Bits
 from oracles.reference import expect_by_kernels
-from oracles.reference.breakpoints import breakpoints, distinct
 from oracles.reference.chain_ends import Ends, nan_ends, open_ends
 from oracles.reference.expectations import Expected
 from oracles.reference.kernels import Select

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from conformance.families.cast.breakpoints import breakpoints
 from oracles.reference import expect_by_kernels, sweep_inputs
-from oracles.reference.breakpoints import breakpoints
 from oracles.reference.staircase import stretches
 from oracles.reference.sweep_inputs import (
     SAMPLE,

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from conformance.families.cast.breakpoints import ties
 from conformance.families.cast.quick_inputs import RANGES, quick_inputs, telling_inputs
 from conformance.families.reference import Reference
 from lab.proof.obligations import groups
 from lab.proof.smt_order import number_branches
 from oracles.protocol import Bits
 from oracles.reference import expect_by_kernels
-from oracles.reference.breakpoints import ties
 from oracles.reference.expectations import has_branch
 from specs.cases import Case
 from specs.formats import format_named

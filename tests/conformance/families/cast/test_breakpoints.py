@@ -7,9 +7,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from conformance.families.cast.breakpoints import breakpoints, ties
 from conformance.families.cast.quick_inputs import quick_inputs
 from oracles.reference import expect_by_kernels
-from oracles.reference.breakpoints import breakpoints, ties
 from oracles.reference.exact import Number, decode
 from specs.formats import Format, formats
 from tests.reference.distinct import numeric_rulings
