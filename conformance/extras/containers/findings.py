@@ -17,11 +17,12 @@ from conformance.extras.containers.faults import common_fault
 from conformance.extras.containers.parties.dlpack_memory import capsule_statements
 from conformance.extras.containers.parties.parties import TEXT
 from conformance.extras.containers.parties.party import container_case
+from conformance.extras.containers.requests import ReadStatements, WriteStatements
 from conformance.extras.containers.ways import ChangedProbe, Way, smallest_difference
 from oracles.adapters.script_text import WIDTH, bits_statement
 from oracles.backend.client import Client
 from oracles.backend.replies import Answered
-from oracles.backend.requests import MethodRequest, ReadStatements, WriteStatements
+from oracles.backend.requests import MethodRequest
 from oracles.protocol import Bits
 from oracles.registry import Backend
 from specs.formats import format_named

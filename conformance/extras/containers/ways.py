@@ -23,10 +23,11 @@ import numpy as np
 
 from conformance.extras.containers.faults import ChangeNames, common_fault, explained
 from conformance.extras.containers.parties.party import HOST, container_case
+from conformance.extras.containers.requests import ReadContainer, WriteContainer
 from conformance.families.cast.quick_inputs import every_pattern, few_patterns
 from oracles.backend.client import Client
 from oracles.backend.replies import Answered, Crashed, Declined, Malformed, NoAnswer, Raised
-from oracles.backend.requests import MethodRequest, ReadContainer, WriteContainer
+from oracles.backend.requests import MethodRequest
 from oracles.memory_layouts import Layout, is_packed, with_layout
 from oracles.protocol import Bits, Tensor
 from oracles.registry import Backend
