@@ -49,9 +49,8 @@ RELATED = (
         "reference/text reference/read_back conformance/spelling",
     ),
     (
-        "oracles/reference/kernel_terms.py oracles/reference/machine_words.py",
-        "reference/kernel_terms reference/machine_words reference/compiled_kernels"
-        " lab/proof/smt_queries",
+        "oracles/reference/kernel_terms.py",
+        "reference/kernel_terms reference/compiled_kernels lab/proof/smt_queries",
     ),
     (
         "oracles/reference/staircase*.py oracles/reference/expect_by_staircase.py",
@@ -72,7 +71,8 @@ RELATED = (
     (
         "oracles/reference/*.py",
         "reference/exact reference/compiled_kernels reference/kernel_terms reference/input_classes"
-        " reference/reference_oracle reference/expect_by_staircase reference/agreement",
+        " reference/reference_oracle reference/expect_by_staircase reference/agreement"
+        " reference/words",
     ),
     (
         "reports/grading/chunk*.py reports/grading/uniform_checksums.py",

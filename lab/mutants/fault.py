@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 
 from conformance.families.reference import Reference
 from oracles.protocol import Bits
-from oracles.reference.kernels import Unpacked, unpack
-from oracles.reference.machine_words import select_arrays
+from oracles.reference.kernels import Unpacked, select_arrays, unpack
 from reports.findings.wrong import CaseFormats, GivenAnswers, Wrong
 from specs.cases import Case
 from specs.formats import Format, format_named

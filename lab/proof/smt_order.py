@@ -23,7 +23,7 @@ from lab.proof.smt_statement import Answer
 from lab.proof.smt_traces import traced
 from lab.proof.smt_values import DecodedPattern
 from oracles.reference import expect_by_kernels
-from oracles.reference.machine_words import Word, select_words
+from oracles.reference.kernels import Word, select_words
 from specs.branches import Ruling
 from specs.formats import Format
 from specs.outcomes import Behaves, Either, Exactly, Outcome, Round, Same, Value

@@ -20,7 +20,7 @@ from lab.proof.smt_statement import Answer, holds
 from lab.proof.smt_traces import traced
 from lab.proof.smt_values import DecodedPattern
 from oracles.reference import expect_by_exact, expect_by_kernels
-from oracles.reference.machine_words import WIDTH, Word, select_words
+from oracles.reference.kernels import WIDTH, Word, select_words
 from specs.branches import Ruling
 
 Statement = Literal["exact integers", "smt-lib"]

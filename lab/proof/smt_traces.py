@@ -9,7 +9,7 @@ from lab.proof.obligations import Group
 from lab.proof.smt_statement import Answer
 from oracles.reference import expect_by_kernels
 from oracles.reference.kernel_terms import Term, TermNode, Trace, select_terms
-from oracles.reference.machine_words import WIDTH
+from oracles.reference.kernels import WIDTH
 
 OPERATORS = {
     "add": "BV_ADD",

@@ -1,7 +1,7 @@
 """Evaluates the steps of a behavior; the same code runs on numpy arrays, words and solver terms.
 
 Like the reference's kernels, on which it builds, it uses only and, or, xor, shift, add, subtract,
-compare and select (see ``oracles.reference.machine_words``).
+compare and select (see ``oracles.reference.kernels``).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from oracles.reference.kernels import (
+    MASK,
     OFFSET,
     TOP,
     Converted,
@@ -20,7 +21,6 @@ from oracles.reference.kernels import (
     rounded,
     unpack,
 )
-from oracles.reference.machine_words import MASK
 from specs.behaviors import (
     ROUNDING_STEPS,
     Behavior,

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from oracles.reference.expect_by_kernels import decide
 from oracles.reference.expectations import Expected
 from oracles.reference.kernel_terms import Term, TermNode, Trace, select_terms
-from oracles.reference.machine_words import WIDTH
+from oracles.reference.kernels import WIDTH
 from specs.branches import Ruling
 
 EXPRESSIONS = {

@@ -19,9 +19,9 @@ from oracles.reference.kernels import (
     convert,
     has_fraction,
     rounded,
+    select_arrays,
     unpack,
 )
-from oracles.reference.machine_words import select_arrays
 from specs.branches import Ruling
 from specs.formats import Format
 from specs.model.vocabulary import OTHERWISE

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from oracles.reference.machine_words import MASK, WIDTH
+from oracles.reference.kernels import MASK, WIDTH
 
 Bounds = tuple[int, int]
 

@@ -16,8 +16,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oracles.reference.kernels import OFFSET, TOP, Converted, Unpacked, convert, rounded, unpack
-from oracles.reference.machine_words import MASK, WIDTH, Word, select_arrays, select_words
+from oracles.reference.kernels import (
+    MASK,
+    OFFSET,
+    TOP,
+    WIDTH,
+    Converted,
+    Unpacked,
+    Word,
+    convert,
+    rounded,
+    select_arrays,
+    select_words,
+    unpack,
+)
 from specs.branches import Ruling
 from specs.formats import Format
 from specs.model.vocabulary import Rounding

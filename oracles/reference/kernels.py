@@ -1,9 +1,13 @@
 """Casts by integer arithmetic on bit patterns, written from the formats' fields.
 
-The same functions run on numpy arrays, Python integers (``machine_words``) and traced terms
+The same functions run on numpy arrays, Python integers (``Word``) and traced terms
 (``kernel_terms``), so they branch on formats only, never on data: where data decides, they call the
-``select`` that belongs to the kind of operand. Exponents are biased by ``OFFSET`` to stay
-non-negative. A significand is normalized: its leading one is bit 63.
+``select`` that belongs to the kind of operand. Beside it they use only and, or, xor, shift, add,
+subtract and compare, on words of 64 bits. Arithmetic is modulo 2**64, and a shift by 64 or more
+gives 0, as in numpy and in SMT-LIB.
+
+Exponents are biased by ``OFFSET`` to stay non-negative. A significand is normalized: its leading
+one is bit 63.
 """
 
 from __future__ import annotations
@@ -12,10 +16,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from oracles.reference.machine_words import WIDTH
+import numpy as np
+
 from specs.formats import Format
 from specs.model.vocabulary import Rounding
 
+WIDTH = 64
+MASK = (1 << WIDTH) - 1
 OFFSET = 4096
 """Bias of every exponent in this module: a value in [1, 2) has the exponent ``OFFSET``."""
 TOP = WIDTH - 1
@@ -239,3 +246,62 @@ def rounded(
     """
     converted = converted or convert(target, rounding, parts, select)
     return select(parts.zero, zero_code(target, parts, select), converted.code)
+
+
+def select_arrays(condition: Any, then: Any, otherwise: Any) -> Any:
+    """Return, per element, ``then`` where the condition holds and ``otherwise`` elsewhere."""
+    # From two Python integers numpy would make signed ones, which words from 2**63 on do not fit.
+    return np.where(condition, np.asarray(then, np.uint64), np.asarray(otherwise, np.uint64))
+
+
+def select_words(condition: Any, then: Any, otherwise: Any) -> Any:
+    """Return ``then`` as a word if the condition holds, else ``otherwise``."""
+    return Word(int(then)) if condition else Word(int(otherwise))
+
+
+class Word:
+    """A 64-bit word, held in a Python integer."""
+
+    __slots__ = ("value",)
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, value: int) -> None:
+        self.value = value & MASK
+
+    def __int__(self) -> int:
+        return self.value
+
+    def __and__(self, other: Word | int) -> Word:
+        return Word(self.value & int(other))
+
+    def __or__(self, other: Word | int) -> Word:
+        return Word(self.value | int(other))
+
+    def __xor__(self, other: Word | int) -> Word:
+        return Word(self.value ^ int(other))
+
+    def __add__(self, other: Word | int) -> Word:
+        return Word(self.value + int(other))
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Word | int) -> Word:
+        return Word(self.value - int(other))
+
+    def __rsub__(self, other: int) -> Word:
+        return Word(other - self.value)
+
+    def __lshift__(self, other: Word | int) -> Word:
+        return Word(self.value << int(other)) if int(other) < WIDTH else Word(0)
+
+    def __rshift__(self, other: Word | int) -> Word:
+        return Word(self.value >> int(other)) if int(other) < WIDTH else Word(0)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Word | int) and self.value == int(other)
+
+    def __lt__(self, other: Word | int) -> bool:
+        return self.value < int(other)
+
+    def __gt__(self, other: Word | int) -> bool:
+        return self.value > int(other)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from oracles.protocol import Bits
-from oracles.reference.machine_words import select_arrays
+from oracles.reference.kernels import select_arrays
 from oracles.registry import installed, installed_version
 from reports.behaviors.regions import evaluate, mark_of, real_format, real_patterns
 from specs.behaviors import behaviors

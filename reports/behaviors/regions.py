@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 
 from oracles.reference.behavior_steps import Evaluation
 from oracles.reference.expect_by_kernels import Facts
-from oracles.reference.kernels import Select, convert, has_fraction, unpack
-from oracles.reference.machine_words import select_arrays
+from oracles.reference.kernels import Select, convert, has_fraction, select_arrays, unpack
 from specs.behaviors import Behavior, Constant, ConstantAnswer, NanAnswer, behaviors
 from specs.formats import Format, format_named
 from specs.model.vocabulary import INPUT_CLASSES, ZONES, Atom, Rounding, Zone, atoms

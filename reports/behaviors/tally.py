@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracles.reference.behavior_steps import Evaluation
-from oracles.reference.machine_words import select_arrays
+from oracles.reference.kernels import select_arrays
 from reports.behaviors.regions import (
     atoms_by_mark,
     behaviors_between,

@@ -9,8 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from oracles.reference.kernel_terms import Trace
-from oracles.reference.kernels import Select
-from oracles.reference.machine_words import MASK, WIDTH
+from oracles.reference.kernels import MASK, WIDTH, Select
 
 CONSTANTS = st.integers(0, 70) | st.integers(0, MASK) | st.sampled_from([MASK, 1 << 63, WIDTH])
 WORDS: dict[str, Callable[[Any, Any], Any]] = {

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from conformance.families.cast.quick_inputs import quick_inputs
 from oracles.reference import exact, expect_by_exact, expect_by_kernels, kernels
-from oracles.reference.machine_words import Word, select_words
+from oracles.reference.kernels import Word, select_words
 from specs.branches import Ruling
 from specs.outcomes import Behaves, Either, Exactly, Round, Same, Value, Wrap
 from specs.totality import partition_atoms

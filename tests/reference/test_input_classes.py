@@ -9,7 +9,7 @@ import pytest
 
 from oracles.reference import exact, expect_by_kernels, kernels
 from oracles.reference.expect_by_kernels import Facts
-from oracles.reference.machine_words import select_arrays
+from oracles.reference.kernels import select_arrays
 from specs.formats import Format, format_named, formats, value_of
 from specs.model.vocabulary import INPUT_CLASSES, ROUNDINGS, Rounding
 from specs.totality import possible_atoms

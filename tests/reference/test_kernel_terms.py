@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from oracles.reference import expect_by_kernels
 from oracles.reference.kernel_terms import BOUNDS, Trace, select_terms
-from oracles.reference.machine_words import WIDTH, Word, select_arrays, select_words
+from oracles.reference.kernels import WIDTH, Word, select_arrays, select_words
 from tests.reference.distinct import numeric_rulings
 from tests.reference.programs import STEPS, Step, evaluate, run
 

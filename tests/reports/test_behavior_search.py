@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from conformance.families.cast.quick_inputs import quick_inputs
 from oracles.reference import exact
-from oracles.reference.machine_words import select_arrays
+from oracles.reference.kernels import select_arrays
 from reports.behaviors.explanation import BehaviorExplanation, explain, sentence
 from reports.behaviors.regions import (
     PHRASES,

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from conformance.families.cast.quick_inputs import quick_inputs
 from oracles.reference.behavior_steps import Evaluation
-from oracles.reference.machine_words import Word, select_words
+from oracles.reference.kernels import Word, select_words
 from reports.behaviors.regions import behaviors_between, evaluate
 from specs.behaviors import Behavior, behaviors
 from specs.formats import Format, format_named, formats

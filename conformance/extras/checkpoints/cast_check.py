@@ -20,8 +20,7 @@ from conformance.extras.checkpoints.pattern_counts import CountInto, Histogram, 
 from conformance.extras.checkpoints.stored_tensors import StoredTensor
 from oracles.protocol import Bits, Mask
 from oracles.reference import expect_by_kernels
-from oracles.reference.kernels import convert, unpack
-from oracles.reference.machine_words import select_arrays
+from oracles.reference.kernels import convert, select_arrays, unpack
 from reports.grading.allowed_answers import NOT_ALLOWED, grade_answers, is_nan
 from specs.branches import Ruling
 from specs.formats import EXHAUSTIVE_BITS

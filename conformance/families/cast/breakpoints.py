@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oracles.reference.kernels import OFFSET, TOP, Unpacked, convert, unpack
-from oracles.reference.machine_words import WIDTH, select_arrays
+from oracles.reference.kernels import OFFSET, TOP, WIDTH, Unpacked, convert, select_arrays, unpack
 from specs.formats import Format, format_named
 
 Words = NDArray[np.uint64]

@@ -28,8 +28,7 @@ from oracles.protocol import Bits
 from oracles.reference import expect_by_kernels
 from oracles.reference.chain_ends import Ends, nan_ends, open_ends
 from oracles.reference.expectations import Expected
-from oracles.reference.kernels import Select
-from oracles.reference.machine_words import select_arrays
+from oracles.reference.kernels import Select, select_arrays
 from specs.branches import Ruling
 from specs.formats import EXHAUSTIVE_BITS, Format, format_named
 from specs.outcomes import Anything, Either, Nan

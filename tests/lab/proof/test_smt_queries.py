@@ -19,7 +19,7 @@ from lab.proof.smt_queries import Statement, prove, prove_by_solver, statements
 from lab.proof.smt_traces import translated
 from oracles.reference import behavior_steps, expect_by_exact, expect_by_kernels, kernel_terms
 from oracles.reference.kernel_terms import Trace, select_terms
-from oracles.reference.machine_words import WIDTH, Word, select_words
+from oracles.reference.kernels import WIDTH, Word, select_words
 from tests.lab.proof.planted import plant
 from tests.reference.distinct import numeric_rulings
 from tests.reference.programs import STEPS, Step, run

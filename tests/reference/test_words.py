@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oracles.reference.machine_words import Word, select_arrays, select_words
+from oracles.reference.kernels import Word, select_arrays, select_words
 
 WORDS = st.integers(0, 2**64 - 1)
 SHIFTS = st.integers(0, 70)
