@@ -52,7 +52,6 @@ class LoopCheck(Protocol):
         Return the number of the first ones whose answers are not right, or ``end``. Each time their
         count is added to the ``inputs``, the last time too.
         """
-        ...
 
 
 def call_size(source: Format, target: Format) -> int:

@@ -59,30 +59,21 @@ def parse_claim(text: str) -> Claim:
     return Claim(document, version)
 
 
-def normalize_claims(claims: Iterable[Claim]) -> tuple[Claim, ...]:
-    """Return known claims in the documents' order, each once, but for any that another includes."""
-    claimed = set(claims)
+def claimed_by(oracle: Oracle) -> tuple[Claim, ...]:
+    """Return an oracle's claims in the documents' order, each once; every document without any.
+
+    A claim that another includes is left out. Raises CastigateError if a claim names an unknown
+    document or version.
+    """
+    claims = claims_of(oracle)
+    if claims is None:
+        return tuple(map(Claim, documents()))
+    claimed = set(map(parse_claim, claims))
     return tuple(
         claim
         for claim in _all_claims()
         if claim in claimed and (claim.version is None or Claim(claim.document) not in claimed)
     )
-
-
-def claimed_by(oracle: Oracle) -> tuple[Claim, ...]:
-    """Return an oracle's claims as ``normalize_claims`` does; every document without ``claims``.
-
-    Raises CastigateError if a claim names an unknown document or version.
-    """
-    claims = claims_of(oracle)
-    if claims is None:
-        return claims_of_every_document()
-    return normalize_claims(map(parse_claim, claims))
-
-
-def claims_of_every_document() -> tuple[Claim, ...]:
-    """Return one claim for every document: the claims of a backend that has none of its own."""
-    return tuple(map(Claim, documents()))
 
 
 def check_claims(name: str, oracle: Oracle) -> None:

@@ -10,7 +10,7 @@ cast takes up to a quarter longer. Arrays in huge pages do not.
 from __future__ import annotations
 
 import mmap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from math import prod
@@ -75,7 +75,8 @@ def layout_of(array: NDArray[Any]) -> Layout | None:
         if not lowest % NATURAL and 0 not in array.strides:
             return None
     else:
-        lowest += sum(_lowest_offsets(array))
+        ends = zip(array.shape, array.strides, strict=True)
+        lowest += sum(min(0, (length - 1) * stride) for length, stride in ends)
     if lowest % size or any(stride % size for stride in array.strides):
         return None  # misaligned for its own dtype: no framework's tensor can lie like that
     return Layout(tuple(stride // size for stride in array.strides), lowest % BOUNDARY // size)
@@ -85,11 +86,6 @@ def storage_offset(array: NDArray[Any]) -> int:
     """Return the offset in the array's layout; 0 where ``layout_of`` returns None."""
     layout = layout_of(array)
     return 0 if layout is None else layout.offset
-
-
-def _lowest_offsets(array: NDArray[Any]) -> Iterable[int]:
-    for length, stride in zip(array.shape, array.strides, strict=True):
-        yield min(0, (length - 1) * stride)
 
 
 def _address(array: NDArray[Any]) -> int:

@@ -79,7 +79,6 @@ class Oracle(Protocol):
         Raises ``Unsupported`` for a case that the system does not offer, and the system's own
         errors.
         """
-        ...
 
 
 if TYPE_CHECKING:
@@ -159,7 +158,6 @@ class WithRoad(Protocol, metaclass=Capability):
         Raises ``Unsupported`` for a case that ``cast`` does not support, if that is known without
         running the framework.
         """
-        ...
 
 
 @runtime_checkable
@@ -174,7 +172,6 @@ class WithBind(Protocol, metaclass=Capability):
         the caller reads it before the next call and never writes to it. Both ``bind`` and the
         function may raise ``Unsupported``.
         """
-        ...
 
 
 @runtime_checkable
@@ -187,7 +184,6 @@ class WithSweep(Protocol, metaclass=Capability):
         The function is called for one part of the range after another; it may raise
         ``Unsupported``.
         """
-        ...
 
 
 @runtime_checkable
@@ -200,7 +196,6 @@ class WithDeviceSweep(Protocol, metaclass=Capability):
         Raises ``Unsupported`` if it cannot, as without a device: then the case is swept on the
         host.
         """
-        ...
 
 
 @runtime_checkable
@@ -212,7 +207,6 @@ class WithBitcastRoad(Protocol, metaclass=Capability):
 
         May raise ``Unsupported`` for a case for which ``bitcast`` does.
         """
-        ...
 
 
 @runtime_checkable
@@ -225,7 +219,6 @@ class WithBitcast(Protocol, metaclass=Capability):
         Raises ``Unsupported`` for what the system does not offer, and the system's own error for
         what it refuses.
         """
-        ...
 
 
 @runtime_checkable
@@ -237,7 +230,6 @@ class WithBitcastMemory(Protocol, metaclass=Capability):
 
         Raises ``Unsupported`` where the system cannot tell: then sharing is not judged.
         """
-        ...
 
 
 @runtime_checkable
@@ -250,7 +242,6 @@ class WithBitcastInStorage(Protocol, metaclass=Capability):
         The storage begins at the last 64-byte boundary before ``bits``; ``storage_offset`` of
         ``oracles.memory_layouts`` counts the elements in between.
         """
-        ...
 
 
 @dataclass(frozen=True)
@@ -291,7 +282,6 @@ class WithCall(Protocol, metaclass=Capability):
         receiver, the method or an argument cannot be created here, for example for lack of a
         device.
         """
-        ...
 
 
 @runtime_checkable
@@ -310,7 +300,6 @@ class WithChains(Protocol, metaclass=Capability):
         of the first chain. Raises ``Unsupported`` if a chain cannot run, or did not run, on the
         company's road.
         """
-        ...
 
 
 @runtime_checkable
@@ -319,7 +308,6 @@ class WithReproduceChains(Protocol, metaclass=Capability):
 
     def reproduce_chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> str:
         """Return a self-contained script that shows the results of a company's only chain."""
-        ...
 
 
 @runtime_checkable
@@ -332,14 +320,12 @@ class WithContainers(Protocol, metaclass=Capability):
         Raises ``Unsupported`` if the party does not write such a tensor, and the system's own error
         if the system refuses.
         """
-        ...
 
     def read_container(self, case: Case, content: Bits) -> Tensor:
         """Return the tensor that the party reads from a container's bytes, with its dtype.
 
         Raises ``Unsupported`` or the system's own error, as ``write_container`` does.
         """
-        ...
 
 
 @runtime_checkable
@@ -348,11 +334,9 @@ class WithReproduceContainers(Protocol, metaclass=Capability):
 
     def reproduce_write(self, case: Case) -> str:
         """Return the statements that bind ``content`` to the container written from ``bits``."""
-        ...
 
     def reproduce_read(self, case: Case) -> str:
         """Return the statements that bind ``y`` to the tensor read from ``content``."""
-        ...
 
 
 @runtime_checkable
@@ -372,7 +356,6 @@ class WithQuantize(Protocol, metaclass=Capability):
         Codes of less than a byte are in a byte each. Raises ``Unsupported`` for what the system
         does not offer, and the system's own error for what it refuses.
         """
-        ...
 
 
 @runtime_checkable
@@ -381,7 +364,6 @@ class WithReproduceQuantize(Protocol, metaclass=Capability):
 
     def reproduce_quantize(self, case: Case, tensors: Mapping[str, Bits]) -> str:
         """Return a self-contained script that shows the results for tensors by name."""
-        ...
 
 
 @runtime_checkable
@@ -393,7 +375,6 @@ class WithIdentity(Protocol, metaclass=Capability):
 
         Raises ``Unsupported`` if the system lacks the dtype.
         """
-        ...
 
 
 @runtime_checkable
@@ -402,7 +383,6 @@ class WithReproduce(Protocol, metaclass=Capability):
 
     def reproduce(self, case: Case, bits: Bits) -> str:
         """Return a self-contained script that shows the answers to ``bits``."""
-        ...
 
 
 @runtime_checkable
@@ -411,7 +391,6 @@ class WithReproduceBitcast(Protocol, metaclass=Capability):
 
     def reproduce_bitcast(self, case: Case, bits: Bits) -> str:
         """Return a self-contained script that shows the shape and bits of a bitcast's result."""
-        ...
 
 
 @runtime_checkable
@@ -420,7 +399,6 @@ class WithReproduceCall(Protocol, metaclass=Capability):
 
     def reproduce_call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> str:
         """Return a self-contained script that makes the call on members with these bits."""
-        ...
 
 
 CAPABILITIES: Mapping[str, type[Any]] = {

@@ -267,31 +267,22 @@ def load_oracle(name: str) -> Oracle:
     checked here, because a message to another process would change them.
     """
     try:
-        oracle = _instantiate(name)
-    except NotInstalled as error:
-        raise CastigateError(f"backend `{name}` is not installed: {error}") from None
-    except Unsupported as error:
-        raise CastigateError(f"backend `{name}`: {error}") from None
-    except CastigateError:
-        raise
-    except (Exception, SystemExit) as error:
-        raise CastigateError(f"backend `{name}`: {type(error).__name__}: {error}") from None
-    try:
+        try:
+            oracle = _instantiate(name)
+        except NotInstalled as error:
+            raise CastigateError(f"backend `{name}` is not installed: {error}") from None
+        except Unsupported as error:
+            raise CastigateError(f"backend `{name}`: {error}") from None
         # Both tests run the adapter's code where its members are properties.
-        is_oracle = isinstance(oracle, Oracle) and isinstance(oracle.version, str)
-    except (Exception, SystemExit) as error:
-        raise CastigateError(f"backend `{name}`: {type(error).__name__}: {error}") from None
-    if not is_oracle:
-        raise CastigateError(f"backend `{name}` is no oracle: {_what_is_missing(oracle)}")
-    try:
+        if not (isinstance(oracle, Oracle) and isinstance(oracle.version, str)):
+            raise CastigateError(f"backend `{name}` is no oracle: {_what_is_missing(oracle)}")
         _check_types(name, oracle)
         _check_signature(name, oracle)
     except CastigateError:
         raise
     except (Exception, SystemExit) as error:
         raise CastigateError(f"backend `{name}`: {type(error).__name__}: {error}") from None
-    loaded: Oracle = oracle
-    return loaded
+    return oracle
 
 
 def _what_is_missing(oracle: object) -> str:

@@ -30,12 +30,10 @@ class Description(Protocol):
     @property
     def name(self) -> str:
         """The backend's name."""
-        ...
 
     @property
     def version(self) -> str:
         """The backend's version."""
-        ...
 
 
 Info = TypeVar("Info", bound=Description, covariant=True)
@@ -57,24 +55,20 @@ class ProtocolClient(Protocol[Info]):
 
     def start(self) -> SupervisedProcess:
         """Start a process; raise CastigateError if that is impossible."""
-        ...
 
     def handshake(self, process: SupervisedProcess) -> Info:
         """Return what a new process reports about itself.
 
         Raises ProcessFailed, ProcessTimeout, or CastigateError if it cannot serve the backend.
         """
-        ...
 
     def encode(
         self, number: int, request: Mapping[str, Any], arrays: Mapping[str, Bits]
     ) -> EncodedRequest:
         """Return a request and its named arrays as a frame; the reply repeats ``number``."""
-        ...
 
     def say_goodbye(self, process: SupervisedProcess) -> None:
         """Let a process end by itself, if the protocol has a message for that."""
-        ...
 
 
 @dataclass(frozen=True)

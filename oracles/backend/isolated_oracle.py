@@ -181,7 +181,6 @@ class IsolatedOracle(SupervisedOracle):
             lo,
             hi,
             SWEEP_BYTES // storage.itemsize,
-            self._seconds,
         )
 
     def _bind(self, case: Case, bits: Bits) -> Bound:

@@ -31,7 +31,6 @@ class RemoteSweep:
     lo: int
     hi: int
     block_size: int
-    seconds: float
     _block: tuple[int, Bits] | None = None
     """The first pattern of the last block, and the answers to the block."""
     _failed: int | None = None
@@ -79,9 +78,7 @@ class RemoteSweep:
                     return block[pattern - begin :][:count]
             self._failed = begin
             self._sent_ahead.clear()  # They are read, and dropped, at the next request.
-        bits = np.arange(pattern, pattern + count, dtype=np.uint64).astype(self.storage)
-        answers: Bits = self.bisector.ask(self.ask_alone, bits)
-        return answers
+        return self._alone(pattern, count)
 
     def _whole(self, begin: int) -> Bits:
         if self._block is not None and self._block[0] == begin:
@@ -91,9 +88,7 @@ class RemoteSweep:
             answers = self._next_block(begin)
         except ProcessDied:
             self._sent_ahead.clear()
-            count = self._count(begin)
-            bits = np.arange(begin, begin + count, dtype=np.uint64).astype(self.storage)
-            answers = self.bisector.ask(self.ask_alone, bits)
+            answers = self._alone(begin, self._count(begin))
         self._block = begin, answers
         return answers
 
@@ -104,10 +99,15 @@ class RemoteSweep:
         after = max(self._sent_ahead, default=begin - self.block_size) + self.block_size
         while after < self.hi and len(self._sent_ahead) < SLOTS:
             request = self.request | {"first": after, "count": self._count(after)}
-            self._sent_ahead[after] = self.supervisor.ask_ahead(request, self.seconds)
+            self._sent_ahead[after] = self.supervisor.ask_ahead(request, self.bisector.seconds)
             after += self.block_size
         number = self._sent_ahead.pop(begin)
-        answers: Bits = self.supervisor.wait_for(number, self.seconds)
+        answers: Bits = self.supervisor.wait_for(number, self.bisector.seconds)
+        return answers
+
+    def _alone(self, first: int, count: int) -> Bits:
+        bits = np.arange(first, first + count, dtype=np.uint64).astype(self.storage)
+        answers: Bits = self.bisector.ask(self.ask_alone, bits)
         return answers
 
     def _count(self, begin: int) -> int:

@@ -102,7 +102,6 @@ class ProgramOracle(SupervisedOracle):
             lo,
             hi,
             SLOT_BYTES // np.dtype(format_named(case.target).storage).itemsize,
-            self._seconds,
         )
 
     def _answer_tensors(

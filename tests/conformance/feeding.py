@@ -14,10 +14,11 @@ from conformance.judging.asking import Ask, Settings, Subject
 from conformance.pair import judge_pair
 from oracles.backend.replies import Answered, BatchReply, Declined, Reply, attempt
 from oracles.backend.requests import Cast, CastBatch
-from oracles.claims import claims_of_every_document, parse_claim
+from oracles.claims import Claim, parse_claim
 from reports.grading.allowed_answers import Expectations
 from reports.judgement import Judgement
 from specs.cases import Case
+from specs.loader import documents
 from specs.selection import case_named
 
 Result = TypeVar("Result")
@@ -72,7 +73,7 @@ def planted(
     **settings: Any,
 ) -> Subject:
     """A backend as judges see it; it claims every document, if no claims are given."""
-    claimed = claims_of_every_document() if claims is None else tuple(map(parse_claim, claims))
+    claimed = tuple(map(Claim, documents())) if claims is None else tuple(map(parse_claim, claims))
     expectations = Expectations(independent=False)
     options = Settings(**settings)
     said = compiles_shapes, row_limits, chain_roads
