@@ -31,9 +31,9 @@ from conformance.families.cast.pair_comparison import (
     recorded_answers,
 )
 from conformance.families.family import WrittenQuestion
+from oracles.backend.backend_supervisor import DEFAULT_TIMEOUT
 from oracles.backend.client import Client
-from oracles.backend.launch_config import DEFAULT_TIMEOUT, launch_configs
-from oracles.backend.loading import load_all
+from oracles.backend.loading import launch_configs, load_all
 from oracles.reference.exact import Number, decode
 from oracles.reference.reference_oracle import RejectedError
 from oracles.registry import Backend

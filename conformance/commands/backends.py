@@ -11,9 +11,9 @@ from typing import Annotated, Any
 import typer
 
 from conformance.commands.options import PythonOption, TimeoutOption
+from oracles.backend.backend_supervisor import DEFAULT_TIMEOUT, LaunchConfig
 from oracles.backend.isolated_oracle import IsolatedOracle
-from oracles.backend.launch_config import DEFAULT_TIMEOUT, LaunchConfig, launch_configs
-from oracles.backend.loading import close, load_isolated
+from oracles.backend.loading import close, launch_configs, load_isolated
 from oracles.protocol import OPERATIONS, Oracle
 from oracles.registry import BUILTINS, installed, installed_version, third_party
 from oracles.smoke_check import check_dtypes

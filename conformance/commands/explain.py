@@ -34,9 +34,9 @@ from conformance.families.family import (
 from conformance.families.value_spelling import datum
 from conformance.judging.asking import Ask
 from conformance.question_words import names_in, question_words, separate_values
+from oracles.backend.backend_supervisor import DEFAULT_TIMEOUT
 from oracles.backend.client import Client
-from oracles.backend.launch_config import DEFAULT_TIMEOUT, launch_configs
-from oracles.backend.loading import load_all
+from oracles.backend.loading import launch_configs, load_all
 from oracles.registry import Backend
 from reports.behaviors.known_answers import outdated
 from specs.cases import Case

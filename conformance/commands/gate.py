@@ -18,7 +18,7 @@ from conformance.commands.options import (
 )
 from conformance.running.gate import Gate, load_baseline
 from conformance.running.progress import progress_reporter
-from oracles.backend.launch_config import DEFAULT_TIMEOUT
+from oracles.backend.backend_supervisor import DEFAULT_TIMEOUT
 from oracles.registry import file_of
 from reports.findings.read_findings import read_findings
 from reports.gate.certificate import FILE, RUN

@@ -26,7 +26,7 @@ from conformance.commands.run import how_to_resume, print_screen
 from conformance.running.nights import Nights
 from conformance.running.progress import progress_reporter
 from conformance.running.run import RunRequest, finish_run, run
-from oracles.backend.launch_config import DEFAULT_TIMEOUT
+from oracles.backend.backend_supervisor import DEFAULT_TIMEOUT
 from oracles.backend.resource_limits import keep_freed_memory
 from oracles.registry import installed_frameworks
 from reports.changes.words import screen

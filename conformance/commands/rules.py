@@ -19,9 +19,9 @@ from conformance.driver import drive
 from conformance.house_rules.obeyed import Obedience, asked_cases, grouped, judge
 from conformance.house_rules.proof import HouseProof, prove_house_rules
 from conformance.judging.asking import in_step
+from oracles.backend.backend_supervisor import DEFAULT_TIMEOUT, LaunchConfig
 from oracles.backend.client import Client
-from oracles.backend.launch_config import DEFAULT_TIMEOUT, LaunchConfig, launch_configs
-from oracles.backend.loading import load_all
+from oracles.backend.loading import launch_configs, load_all
 from oracles.registry import Backend
 from reports.findings.finding_text import counted
 from specs.behaviors import behaviors

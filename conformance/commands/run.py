@@ -31,7 +31,7 @@ from conformance.commands.options import (
 )
 from conformance.running.progress import progress_reporter
 from conformance.running.run import RunRequest, finish_run, request_of, run
-from oracles.backend.launch_config import DEFAULT_TIMEOUT
+from oracles.backend.backend_supervisor import DEFAULT_TIMEOUT
 from oracles.registry import available_backends
 from reports.findings.finding import Findings
 from reports.findings.left_open import left_open

@@ -16,8 +16,8 @@ import typer
 from conformance.commands.backends import operations_of
 from conformance.commands.options import PythonOption, TimeoutOption
 from conformance.running.self_test import CheckResult, SelfTest
-from oracles.backend.launch_config import LaunchConfig, launch_configs
-from oracles.backend.loading import close, load_isolated
+from oracles.backend.backend_supervisor import LaunchConfig
+from oracles.backend.loading import close, launch_configs, load_isolated
 from oracles.protocol import Oracle, WithDtypes, claims_of
 from oracles.registry import Backend
 from oracles.smoke_check import check_dtypes

@@ -21,7 +21,8 @@ from conformance.commands.document_listing import (
 )
 from conformance.commands.options import BackendOption, PythonOption, TimeoutOption
 from conformance.extras import SPECS_WORDS
-from oracles.backend.launch_config import DEFAULT_TIMEOUT, launch_configs
+from oracles.backend.backend_supervisor import DEFAULT_TIMEOUT
+from oracles.backend.loading import launch_configs
 from reports.findings.finding_text import counted
 from specs.coverage import Coverage, MovedRange, by_kind, compare_page, coverage, page_sections
 from specs.editions import Edition, edition, editions

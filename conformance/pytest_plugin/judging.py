@@ -31,7 +31,7 @@ from conformance.running.process_pool import Listener, ProcessPool
 from conformance.running.run import process_pools
 from conformance.running.worker import TaskDone
 from conformance.sweep.plan import sweeps
-from oracles.backend.launch_config import LaunchConfig
+from oracles.backend.backend_supervisor import LaunchConfig
 from oracles.claims import Claim
 from reports.judgement import Judgement
 from reports.run_store.task_file import decode_task

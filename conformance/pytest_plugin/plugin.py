@@ -44,7 +44,8 @@ from conformance.pytest_plugin.xdist_workers import (
     report_error,
     report_versions,
 )
-from oracles.backend.launch_config import DEFAULT_TIMEOUT, launch_configs
+from oracles.backend.backend_supervisor import DEFAULT_TIMEOUT
+from oracles.backend.loading import launch_configs
 from oracles.backend.resource_limits import collect_garbage_rarely
 from oracles.registry import available_backends
 from reports.run_store.record import MOST_EXAMPLES

@@ -33,7 +33,7 @@ from conformance.running.worker import (
     TaskOrder,
     work,
 )
-from oracles.backend.launch_config import LaunchConfig
+from oracles.backend.backend_supervisor import LaunchConfig
 from oracles.backend.loading import can_run_in_process
 from oracles.backend.supervised_process import StderrLog, describe_timeout
 from oracles.claims import Claim

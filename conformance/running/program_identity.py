@@ -10,8 +10,7 @@ from importlib.metadata import distribution, packages_distributions
 from pathlib import Path
 from typing import Any
 
-from oracles.backend.launch_config import launch_configs
-from oracles.backend.loading import close, load_isolated
+from oracles.backend.loading import close, launch_configs, load_isolated
 from oracles.protocol import compiles_per_shape, row_limits_of
 from oracles.registry import BUILTINS, is_program, third_party
 from oracles.wire.program_client import parse_command

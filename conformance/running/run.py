@@ -24,7 +24,8 @@ from conformance.running.plan import (
 from conformance.running.process_pool import Listener, ProcessPool, Setup, TaskPool
 from conformance.running.progress import ProgressReporter
 from conformance.sweep.plan import is_swept, sweeps
-from oracles.backend.launch_config import DEFAULT_TIMEOUT, LaunchConfig, launch_configs
+from oracles.backend.backend_supervisor import DEFAULT_TIMEOUT, LaunchConfig
+from oracles.backend.loading import launch_configs
 from reports.findings.read_findings import causes_of
 from reports.judgement import Judgement
 from reports.outputs.totals import Totals, count_record

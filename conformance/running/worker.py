@@ -16,7 +16,7 @@ from conformance.judging.asking import Settings
 from conformance.running.plan import Task
 from conformance.running.supervisor import WorkerFailure, live_with_parent
 from conformance.sweep.plan import is_swept
-from oracles.backend.launch_config import LaunchConfig
+from oracles.backend.backend_supervisor import LaunchConfig
 from oracles.backend.loading import (
     can_run_in_process,
     deaths_of,

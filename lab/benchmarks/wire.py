@@ -17,7 +17,7 @@ from conformance.judging.asking import Settings
 from conformance.sweep.engine import sweep
 from lab.benchmarks.figures import median, show
 from lab.benchmarks.pair import CHUNK
-from oracles.backend.launch_config import LaunchConfig
+from oracles.backend.backend_supervisor import LaunchConfig
 from oracles.backend.loading import close, load_isolated
 from oracles.reference.sweep_inputs import Dense
 from oracles.registry import Backend, load_backend

@@ -21,7 +21,7 @@ from lab.mutants.mutant import UNTOLD, Mutant, MutantOracle, mutant_named
 from lab.mutants.space import Combination, chosen, combinations
 from lab.mutants.survivors import REASONS, UNKNOWN_REASON
 from lab.mutants.tensors import NEED_PROCESS
-from oracles.backend.launch_config import LaunchConfig
+from oracles.backend.backend_supervisor import LaunchConfig
 from oracles.backend.loading import close, load_isolated
 from oracles.registry import Backend
 from reports.findings.find import find_findings

@@ -1,16 +1,19 @@
-"""Keeps one process of a backend running, restarts it when it fails, and sends it requests."""
+"""Launches one process of a backend, restarts it when it fails, and sends it requests."""
 
 from __future__ import annotations
 
+import os
+import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any, Generic, Protocol, TypeVar
 
 from oracles.backend.frames import Frame, FrameError, Pieces
 from oracles.backend.remote_errors import CannotRestart, ProcessDied
+from oracles.backend.resource_limits import memory_share
 from oracles.backend.supervised_process import (
     ProcessFailed,
     ProcessTimeout,
@@ -18,10 +21,55 @@ from oracles.backend.supervised_process import (
     describe_invalid_reply,
 )
 from oracles.protocol import Bits
+from specs import VERSION
 from specs.errors import CastigateError
 
 MAX_STARTS = 3
 """How often a process is started if SIGKILL ends it before it is ready."""
+DEFAULT_TIMEOUT = 60.0
+"""Seconds for one call: as many as the slowest compilation takes, many more than a cast."""
+STARTUP_TIMEOUT = 300.0
+"""Seconds in which a framework must be loaded, or a program must have opened its device."""
+
+
+@dataclass(frozen=True)
+class LaunchConfig:
+    """How to launch a backend's process; without ``python`` it runs under our own interpreter.
+
+    ``seconds`` is the timeout of one call, ``startup_seconds`` that of each step of a start, and
+    ``memory`` the limit of the process in bytes. If it ``shares_answers``, cases that the adapter
+    puts on one road share the answers of each method in ``ROADS``.
+    """
+
+    python: str | None = None
+    seconds: float = DEFAULT_TIMEOUT
+    startup_seconds: float = STARTUP_TIMEOUT
+    memory: int = field(default_factory=lambda: memory_share(1))
+    shares_answers: bool = True
+
+    @property
+    def interpreter(self) -> str:
+        """The Python that runs the backend's server."""
+        return self.python or sys.executable
+
+    def command(self, backend: str) -> list[str]:
+        """Return the command that serves a backend; its two pipes are still to be appended."""
+        # -P: modules in the current folder must not shadow installed packages.
+        server = ["-P", "-m", "oracles.backend.server"]
+        numbers = str(self.memory), str(int(self.shares_answers))
+        return [self.interpreter, *server, backend, *numbers]
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """The process's environment; under our own interpreter, it finds the modules we find."""
+        if self.python is not None:
+            return os.environ
+        return os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+
+    @property
+    def install_hint(self) -> str:
+        """Advice for an interpreter that lacks this version of Castigate."""
+        return f"install this version there: {self.interpreter} -m pip install castigate=={VERSION}"
 
 
 class Description(Protocol):

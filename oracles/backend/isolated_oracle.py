@@ -16,7 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from oracles.backend.backend_supervisor import BackendSupervisor, EncodedRequest, SupervisedOracle
+from oracles.backend.backend_supervisor import (
+    BackendSupervisor,
+    EncodedRequest,
+    LaunchConfig,
+    SupervisedOracle,
+)
 from oracles.backend.crash_bisect import CrashBisector
 from oracles.backend.frames import (
     MAX_PAYLOAD,
@@ -27,7 +32,6 @@ from oracles.backend.frames import (
     pack_arrays,
     unpack_arrays,
 )
-from oracles.backend.launch_config import LaunchConfig
 from oracles.backend.message_codec import (
     OracleDescription,
     decode_description,

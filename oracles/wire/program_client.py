@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from oracles.backend import resource_limits
-from oracles.backend.backend_supervisor import EncodedRequest
+from oracles.backend.backend_supervisor import EncodedRequest, LaunchConfig
 from oracles.backend.frames import (
     READ_CHUNK,
     STORAGES,
@@ -28,7 +28,6 @@ from oracles.backend.frames import (
     pack_arrays,
     unpack_arrays,
 )
-from oracles.backend.launch_config import LaunchConfig
 from oracles.backend.remote_errors import MAX_TEXT, remote_error
 from oracles.backend.supervised_process import (
     ProcessFailed,

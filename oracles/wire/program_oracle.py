@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from oracles.backend.backend_supervisor import BackendSupervisor, SupervisedOracle
+from oracles.backend.backend_supervisor import BackendSupervisor, LaunchConfig, SupervisedOracle
 from oracles.backend.crash_bisect import CrashBisector
 from oracles.backend.frames import SLOT_BYTES
-from oracles.backend.launch_config import LaunchConfig
 from oracles.backend.remote_sweep import RemoteSweep
 from oracles.protocol import Bits, Swept, Unsupported
 from oracles.wire.program_client import ProgramClient

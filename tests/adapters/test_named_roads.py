@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from oracles.adapters.road_words import RoadWords, parse_road
-from oracles.backend.launch_config import LaunchConfig
+from oracles.backend.backend_supervisor import LaunchConfig
 from oracles.backend.loading import close, load_isolated
 from oracles.protocol import Unsupported
 from oracles.registry import BUILTINS

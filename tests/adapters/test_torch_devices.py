@@ -10,7 +10,7 @@ import pytest
 
 from oracles.adapters.torch import Torch
 from oracles.adapters.torch_devices import FallbackWatch
-from oracles.backend.launch_config import LaunchConfig
+from oracles.backend.backend_supervisor import LaunchConfig
 from oracles.backend.loading import close, load_isolated
 from oracles.protocol import Unsupported
 from tests.adapters.common import bits_of, layouts, onnx_case, patterns_of

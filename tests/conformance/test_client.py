@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from conformance.families.bitcast.bits import Bitcast, SharesMemory
+from oracles.backend.backend_supervisor import LaunchConfig
 from oracles.backend.client import Client
-from oracles.backend.launch_config import LaunchConfig
 from oracles.backend.loading import close, load_isolated
 from oracles.backend.remote_errors import ProcessDied
 from oracles.backend.replies import Answered, Declined, Malformed, Raised, Reply

@@ -17,7 +17,7 @@ import pytest
 from conformance.driver import BackendJudge, drive
 from conformance.judging.asking import Settings
 from conformance.pair import judge_pair
-from oracles.backend.launch_config import LaunchConfig
+from oracles.backend.backend_supervisor import LaunchConfig
 from oracles.backend.loading import close, load_isolated
 from oracles.protocol import row_limits_of
 from oracles.registry import load_backend

@@ -22,7 +22,7 @@ from conformance.running.plan import quick_tasks
 from conformance.running.process_pool import BackendWorker, ProcessPool
 from conformance.running.supervisor import WorkerFailure
 from conformance.running.worker import Ready, TaskDone, TaskOrder, TaskRunner, work
-from oracles.backend.launch_config import launch_configs
+from oracles.backend.loading import launch_configs
 from oracles.registry import load_backend
 from reports.outputs.totals import count_record
 from specs.cases import Case

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from oracles.backend.launch_config import LaunchConfig
+from oracles.backend.backend_supervisor import LaunchConfig
 from oracles.backend.loading import close, load_isolated
 from oracles.backend.remote_errors import ProcessDied
 from oracles.protocol import WithBitcastMemory

@@ -15,7 +15,7 @@ from conformance.running.worker import Ready, TaskRunner
 from conformance.sweep import road_answers
 from conformance.sweep.engine import sweep
 from oracles.backend import isolated_oracle
-from oracles.backend.launch_config import LaunchConfig
+from oracles.backend.backend_supervisor import LaunchConfig
 from oracles.backend.loading import close, load_isolated
 from oracles.reference.sweep_inputs import Dense
 from oracles.registry import Backend, load_backend

@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from oracles.backend.launch_config import launch_configs
-from oracles.backend.loading import close, load_isolated
+from oracles.backend.loading import close, launch_configs, load_isolated
 from oracles.backend.remote_errors import ProcessDied
 from specs import VERSION
 from specs.errors import CastigateError

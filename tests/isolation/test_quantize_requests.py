@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from conformance.families.named_tensors import AboutTensors
+from oracles.backend.backend_supervisor import LaunchConfig
 from oracles.backend.client import Client
-from oracles.backend.launch_config import LaunchConfig
 from oracles.backend.loading import close, load_isolated
 from oracles.backend.replies import Answered, Crashed, Declined, Malformed, Reply
 from oracles.backend.requests import CastBatch, Script

@@ -12,9 +12,9 @@ import pytest
 
 from conformance.families.bitcast.bits import Bitcast
 from oracles.backend import isolated_oracle
+from oracles.backend.backend_supervisor import LaunchConfig
 from oracles.backend.client import Client
 from oracles.backend.isolated_oracle import MESSAGE_BYTES, round_messages
-from oracles.backend.launch_config import LaunchConfig
 from oracles.backend.loading import close, load_isolated
 from oracles.backend.replies import Answered, Crashed, Declined, Malformed, Raised, Reply
 from oracles.backend.requests import Cast, CastAtOnce, CastBatch, Road, Script

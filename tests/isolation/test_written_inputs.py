@@ -11,8 +11,8 @@ import pytest
 from conformance.driver import BackendJudge
 from conformance.families.bitcast.bits import Bitcast
 from conformance.judging.asking import Settings
+from oracles.backend.backend_supervisor import LaunchConfig
 from oracles.backend.client import Client
-from oracles.backend.launch_config import LaunchConfig
 from oracles.backend.loading import close, load_isolated
 from oracles.backend.replies import Answered, Malformed
 from oracles.backend.requests import Cast, CastBatch

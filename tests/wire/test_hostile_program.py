@@ -17,7 +17,7 @@ import pytest
 from conformance.driver import BackendJudge
 from conformance.judging.asking import Settings
 from oracles.backend import supervised_process
-from oracles.backend.launch_config import LaunchConfig
+from oracles.backend.backend_supervisor import LaunchConfig
 from oracles.backend.loading import close, load_isolated
 from oracles.backend.remote_errors import MAX_TEXT, ProcessDied
 from oracles.backend.supervised_process import MAX_BYTES

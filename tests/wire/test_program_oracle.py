@@ -15,9 +15,9 @@ import pytest
 
 from conformance.driver import BackendJudge
 from conformance.judging.asking import Settings
+from oracles.backend.backend_supervisor import LaunchConfig
 from oracles.backend.client import Client
-from oracles.backend.launch_config import LaunchConfig, launch_configs
-from oracles.backend.loading import close, load_isolated
+from oracles.backend.loading import close, launch_configs, load_isolated
 from oracles.protocol import Unsupported
 from oracles.registry import Backend, first_variant
 from specs.errors import CastigateError

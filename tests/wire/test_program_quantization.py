@@ -14,8 +14,8 @@ import pytest
 from conformance.driver import BackendJudge
 from conformance.families.named_tensors import AboutTensors
 from conformance.judging.asking import Settings
+from oracles.backend.backend_supervisor import LaunchConfig
 from oracles.backend.client import Client
-from oracles.backend.launch_config import LaunchConfig
 from oracles.backend.loading import close, load_isolated
 from oracles.backend.replies import Answered, Crashed, Declined, Malformed, Raised, Reply
 from oracles.registry import Backend

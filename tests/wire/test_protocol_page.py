@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from oracles.backend.backend_supervisor import LaunchConfig
 from oracles.backend.frames import Frame, encode_frame
-from oracles.backend.launch_config import LaunchConfig
 from oracles.wire.program_client import ProgramClient, ReplyDecoder, wire_case
 from oracles.wire.schema import AskCast, encode_request, json_schema
 from specs.selection import case_named

@@ -13,7 +13,7 @@ import pytest
 
 from conformance.driver import BackendJudge
 from conformance.judging.asking import Settings
-from oracles.backend.launch_config import LaunchConfig
+from oracles.backend.backend_supervisor import LaunchConfig
 from oracles.backend.loading import close, load_isolated
 from oracles.protocol import Bits
 from oracles.registry import Backend

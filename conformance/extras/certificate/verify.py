@@ -19,7 +19,7 @@ from conformance.running.gate import SEEDS
 from conformance.running.program_identity import identity_differences, program_identity
 from conformance.running.progress import progress_reporter
 from conformance.running.run import asked_names
-from oracles.backend.launch_config import DEFAULT_TIMEOUT
+from oracles.backend.backend_supervisor import DEFAULT_TIMEOUT
 from oracles.registry import is_program
 from reports.findings.finding_text import counted
 from reports.gate.canonical_json import digest_of, read_canonical

@@ -29,8 +29,8 @@ from conformance.extras.checkpoints.results import (
     TensorChanges,
 )
 from conformance.extras.checkpoints.stored_tensors import OtherTensor, StoredContents, StoredTensor
-from oracles.backend.launch_config import DEFAULT_TIMEOUT, launch_configs
-from oracles.backend.loading import load_all
+from oracles.backend.backend_supervisor import DEFAULT_TIMEOUT
+from oracles.backend.loading import launch_configs, load_all
 from oracles.registry import Backend
 from specs.cases import Case
 from specs.errors import CastigateError

@@ -17,7 +17,7 @@ from conformance.commands.options import BackendOption, PythonOption, TimeoutOpt
 from conformance.extras.checkpoints.check import check_checkpoint
 from conformance.extras.checkpoints.element_list import ElementList
 from conformance.extras.checkpoints.results import result_lines, result_record
-from oracles.backend.launch_config import DEFAULT_TIMEOUT
+from oracles.backend.backend_supervisor import DEFAULT_TIMEOUT
 from reports.findings.finding_text import counted
 from specs.errors import CastigateError
 

@@ -24,7 +24,7 @@ from conformance.extras.cluster.connection import SECONDS_BETWEEN_LOOKS, Cluster
 from conformance.running.plan import Task
 from conformance.running.process_pool import Keep, Listener, Setup
 from conformance.running.progress import ProgressReporter
-from oracles.backend.launch_config import launch_configs
+from oracles.backend.loading import launch_configs
 from oracles.backend.supervised_process import StderrLog
 from oracles.claims import Claim
 from reports.run_store.record import Environment

@@ -22,7 +22,7 @@ import conformance
 from conformance.running.plan import Task
 from conformance.running.process_pool import Listener, ProcessPool, Setup
 from conformance.running.program_identity import file_digests
-from oracles.backend.launch_config import launch_configs
+from oracles.backend.loading import launch_configs
 from oracles.claims import Claim
 from reports.run_store.record import Environment, current_environment
 from specs import VERSION

@@ -13,7 +13,7 @@ from conformance.extras.containers.pages import finding_lines, matrix, page
 from conformance.extras.containers.parties.parties import installed_parties, known_parties
 from conformance.extras.containers.results import CHANGED, Containers, store, survey, tables
 from conformance.extras.containers.ways import CONTAINERS, storable
-from oracles.backend.launch_config import DEFAULT_TIMEOUT
+from oracles.backend.backend_supervisor import DEFAULT_TIMEOUT
 from reports.findings.finding_text import counted
 from reports.outputs.table import in_columns
 from reports.run_store.open_run import open_run

@@ -13,8 +13,8 @@ from pydantic import ValidationError
 from conformance.extras.containers.findings import PartyFault, findings_of
 from conformance.extras.containers.parties.parties import installed_parties, load_party
 from conformance.extras.containers.ways import CONTAINERS, Way, storable, ways_of
-from oracles.backend.launch_config import DEFAULT_TIMEOUT, launch_configs
-from oracles.backend.loading import close
+from oracles.backend.backend_supervisor import DEFAULT_TIMEOUT
+from oracles.backend.loading import close, launch_configs
 from reports.run_store.storage import Folder, folder_at
 from specs.errors import CastigateError
 from specs.formats import Format, format_named

@@ -17,8 +17,8 @@ from conformance.extras.editions.effects import Answering, MaskedAnswers, record
 from conformance.extras.editions.words import change_lines, change_records
 from conformance.families.cast.quick_inputs import quick_inputs
 from conformance.judging.values import ValueAnswer, ask_values
+from oracles.backend.backend_supervisor import LaunchConfig
 from oracles.backend.client import Client
-from oracles.backend.launch_config import LaunchConfig
 from oracles.backend.loading import load_all
 from oracles.backend.replies import Answered, Raised
 from oracles.protocol import Bits

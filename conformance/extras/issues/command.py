@@ -15,8 +15,8 @@ from conformance.extras.issues.asked import ask_backends
 from conformance.extras.issues.docket import Thread, docket
 from conformance.extras.issues.threads import PRESENT, VERDICTS, DecidedThread, decide
 from conformance.extras.issues.words import counts, page, thread_data, thread_lines
-from oracles.backend.launch_config import DEFAULT_TIMEOUT, launch_configs
-from oracles.backend.loading import load_all
+from oracles.backend.backend_supervisor import DEFAULT_TIMEOUT
+from oracles.backend.loading import launch_configs, load_all
 from reports.findings.finding_text import counted
 from specs.errors import CastigateError, did_you_mean
 

@@ -12,8 +12,8 @@ from conformance.commands.options import pair_named
 from conformance.extras.portable.pairs import PortablePair, pair_lines
 from conformance.extras.portable.questions import PairQuestion, of_backends
 from conformance.pair_answers import LostBackendError
-from oracles.backend.launch_config import DEFAULT_TIMEOUT, launch_configs
-from oracles.backend.loading import load_all
+from oracles.backend.backend_supervisor import DEFAULT_TIMEOUT
+from oracles.backend.loading import launch_configs, load_all
 from specs.errors import CastigateError
 
 if TYPE_CHECKING:

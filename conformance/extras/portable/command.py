@@ -24,8 +24,8 @@ from conformance.extras.portable.questions import (
 )
 from conformance.extras.portable.requirements import required_range
 from conformance.pair_answers import LostBackendError
-from oracles.backend.launch_config import DEFAULT_TIMEOUT, launch_configs
-from oracles.backend.loading import load_all
+from oracles.backend.backend_supervisor import DEFAULT_TIMEOUT
+from oracles.backend.loading import launch_configs, load_all
 from oracles.registry import BUILTINS, installed
 from reports.behaviors.known_answers import known_answers
 from reports.run_store.open_run import open_run

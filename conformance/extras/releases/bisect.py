@@ -31,8 +31,8 @@ from conformance.families.cast.explanation import input_row
 from conformance.families.family import WrittenQuestion
 from conformance.judging.asking import Settings
 from conformance.judging.verdicts import script
-from oracles.backend.launch_config import DEFAULT_TIMEOUT, launch_configs
-from oracles.backend.loading import close, load_isolated
+from oracles.backend.backend_supervisor import DEFAULT_TIMEOUT
+from oracles.backend.loading import close, launch_configs, load_isolated
 from reports.changes.change import BackendChanges
 from reports.changes.of_runs import has_changed
 from reports.changes.words import screen

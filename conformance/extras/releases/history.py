@@ -26,7 +26,7 @@ from conformance.extras.releases.environments import (
 from conformance.running.nights import Nights
 from conformance.running.progress import progress_reporter
 from conformance.running.run import RunRequest, finish_run, run
-from oracles.backend.launch_config import DEFAULT_TIMEOUT
+from oracles.backend.backend_supervisor import DEFAULT_TIMEOUT
 from reports.changes.of_runs import changes_of_runs
 from reports.changes.words import screen
 from reports.findings.finding_text import counted

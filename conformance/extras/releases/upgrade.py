@@ -30,8 +30,8 @@ from conformance.extras.releases.environments import (
 )
 from conformance.running.progress import progress_reporter
 from conformance.running.run import RunRequest, finish_run, request_of, run
-from oracles.backend.launch_config import DEFAULT_TIMEOUT, launch_configs
-from oracles.backend.loading import close, load_isolated
+from oracles.backend.backend_supervisor import DEFAULT_TIMEOUT
+from oracles.backend.loading import close, launch_configs, load_isolated
 from reports.changes.change import BackendChanges
 from reports.changes.of_runs import changes_of_runs
 from reports.changes.words import screen, workflow_commands

@@ -6,7 +6,7 @@ import importlib.util
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from oracles.backend.launch_config import LaunchConfig
+from oracles.backend.backend_supervisor import LaunchConfig
 from oracles.backend.loading import load_isolated
 from oracles.registry import Backend
 from specs.errors import CastigateError, did_you_mean

@@ -16,7 +16,7 @@ from conformance.families.bitcast.tensors import FurtherTensor, further_tensors
 from conformance.judging.asking import Settings
 from conformance.pair import judge_pair
 from lab.mutants.fault import REFERENCE
-from oracles.backend.launch_config import LaunchConfig
+from oracles.backend.backend_supervisor import LaunchConfig
 from oracles.backend.loading import close, load_isolated
 from oracles.memory_layouts import storage_offset
 from oracles.protocol import Unsupported

@@ -16,7 +16,7 @@ from conformance.families.cast.invariances import Invariances
 from conformance.families.reference import Reference
 from conformance.judging.asking import Settings
 from conformance.pair import judge_pair
-from oracles.backend.launch_config import LaunchConfig
+from oracles.backend.backend_supervisor import LaunchConfig
 from oracles.backend.loading import close, load_isolated
 from oracles.protocol import Returned, Unsupported
 from reports.judgement import Judgement

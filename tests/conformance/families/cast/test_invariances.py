@@ -20,7 +20,7 @@ from conformance.families.cast.quick_inputs import MOST, telling_inputs
 from conformance.families.reference import Reference
 from conformance.judging.asking import Settings
 from conformance.judging.probe import LENGTHS, SHAPES, shape_of_pair
-from oracles.backend.launch_config import LaunchConfig
+from oracles.backend.backend_supervisor import LaunchConfig
 from oracles.backend.loading import close, load_isolated
 from oracles.backend.requests import Cast, CastBatch
 from oracles.memory_layouts import Layout, layout_of, with_layout

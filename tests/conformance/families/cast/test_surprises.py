@@ -14,7 +14,7 @@ from conformance.driver import BackendJudge
 from conformance.families.cast.probes import KIND_TURNS
 from conformance.judging.asking import Settings
 from conformance.judging.space import drawn_probe
-from oracles.backend.launch_config import LaunchConfig
+from oracles.backend.backend_supervisor import LaunchConfig
 from oracles.backend.loading import close, load_isolated
 from oracles.protocol import Bits
 from oracles.registry import Backend
