@@ -49,8 +49,8 @@ class LoopCheck(Protocol):
     def over(self, function: Any, first: int, end: int, inputs: Bits, answers: Bits) -> int:
         """Answer inputs from number ``first`` on, as many at a time as ``inputs`` holds.
 
-        Return the number of the first ones whose answers are not right, or ``end``. Each time their
-        count is added to the ``inputs``, the last time too.
+        Return the number of the first input of a call with a wrong answer, or ``end``. After each
+        call, the last one too, add the number of its inputs to all of ``inputs``.
         """
 
 
@@ -145,7 +145,7 @@ class BoundSweep:
         return at
 
     def _pass_by_loop(self, call: BoundLoop, check: LoopCheck, first: int, end: int) -> int:
-        """Do as ``pass_over`` does, in parts; a whole call with a wrong answer is left to do."""
+        """Do as ``pass_over`` does, in parts; stop before a whole call with a wrong answer."""
         size, inputs = self._size, self.inputs
         last = first - (first - end) // size * size
         at = check.over(call.function, first, last, inputs[:PART], call.answers[:PART])

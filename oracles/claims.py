@@ -30,8 +30,8 @@ def is_held_to(
 ) -> bool:
     """Return whether a version of a document counts against a backend with these claims.
 
-    It does if the backend claims the version, or if ``named``, the user's words, has it. If the
-    backend claims no version of a document that is named, all of them count.
+    It does if the backend claims the version, or if the user named it: ``named`` has documents and
+    versions of documents. If the backend claims no version of a named document, all of them count.
     """
     own = [each for each in claimed if each.document == document]
     if any(each.covers(document, version) for each in own) or f"{document}:{version}" in named:

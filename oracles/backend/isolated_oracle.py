@@ -76,8 +76,8 @@ class IsolatedOracle(SupervisedOracle):
     """An oracle in another process; after a crash, the next request starts a new process.
 
     Beside ``cast``, ``cast_batch``, ``cast_at_once``, ``answer_together`` and ``sweep`` it has the
-    optional methods that the oracle itself has, but for ``device_sweep`` and one of roads.
-    ``on_reply`` is called after every reply, to show progress. The constructor starts
+    optional methods that the oracle itself has, but for ``device_sweep`` and the values of
+    ``ROADS``. ``on_reply`` is called after every reply, to show progress. The constructor starts
     the process, and raises CastigateError if the backend cannot be loaded.
     """
 

@@ -14,7 +14,7 @@ MAX_TEXT = 20_000
 """The most characters of an error's text that are sent."""
 CACHED_CLASSES = 256
 SILENT = "was silent for"
-"""Stands in the message of a process that did not answer in time."""
+"""These words are in the message about a process that did not answer in time."""
 ROOT = Path(__file__).resolve().parents[2]
 OWN_FOLDERS = tuple(ROOT / each for each in ("specs", "oracles", "reports", "conformance"))
 OWN_ADAPTERS = (ROOT / "oracles" / "adapters", ROOT / "conformance" / "families" / "reference.py")

@@ -97,8 +97,8 @@ def keep_freed_memory() -> None:
 def return_freed_memory(beyond: int = 0) -> None:
     """Have glibc return the memory of freed arrays to Linux, if this process has more bytes.
 
-    Python's own objects lie elsewhere, so that a process that next makes many of these needs it
-    twice.
+    Python's own objects cannot use this memory: a process that makes many of them next would hold
+    both.
     """
     with suppress(AttributeError, OSError):
         if _memory_pages()[1] * os.sysconf("SC_PAGE_SIZE") > beyond:

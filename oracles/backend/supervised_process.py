@@ -248,7 +248,7 @@ class SupervisedProcess:
     def send(self, frame: Pieces, seconds: float) -> None:
         """Send a frame without waiting for the reply; raise ProcessFailed or ProcessTimeout."""
         self._read_stderr()
-        # Before its first reply, these may be the last words of a process that is dead already.
+        # A process that dies before its first reply may have written the reason already.
         if self._has_replied:
             self._stderr_tail = b""
         self._start_timeout(seconds)

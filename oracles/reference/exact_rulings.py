@@ -42,8 +42,8 @@ def allow(ruling: Ruling, code: int, classified: Classified | None = None) -> Al
     """Return what a ruling of a numeric source, or of worked examples, allows for one pattern.
 
     The branch that takes the pattern's atom decides. In a ruling of worked examples, the example
-    with this input does; raise KeyError if there is none. ``classified`` has what was found before,
-    and gets what is found.
+    with this input does; raise KeyError if there is none. ``classified`` caches the values and
+    atoms of patterns from call to call.
     """
     for branch_index, (example_input, _) in enumerate(ruling.worked):
         if example_input == code:

@@ -296,7 +296,7 @@ def _steps(ruling: Ruling, stretch: Stretch) -> Iterator[Step]:
 
 @lru_cache(maxsize=1)
 def _classified(source: Format, target: Format, rounding: Rounding) -> exact_rulings.Classified:
-    """Return what was found for the pair last asked of: its modes come one after the other."""
+    """Return the cache of the last pair and rounding, whose rulings come one after the other."""
     return {}
 
 
