@@ -136,19 +136,12 @@ def _constant(target: Format, word: str) -> int:
 
 
 def _flushed(source: Format, datum: Datum) -> Datum:
-    is_small = isinstance(datum, Number) and not is_multiple_of_normal(source, datum)
-    return Number(datum.sign or 0, 0, 0) if is_small else datum
-
-
-def is_multiple_of_normal(source: Format, number: Number) -> bool:
-    """Return whether a value's magnitude is at least the smallest normal one of a float format.
-
-    For an integer format the result is always true.
-    """
-    if source.is_integral:
-        return True
+    """Return a zero for a value below the smallest normal one of a float, else the value."""
+    if source.is_integral or not isinstance(datum, Number):
+        return datum
     smallest_normal = limits(source)[3]
-    return not exceeds(smallest_normal.significand, smallest_normal.exponent, number)
+    is_small = exceeds(smallest_normal.significand, smallest_normal.exponent, datum)
+    return Number(datum.sign, 0, 0) if is_small else datum
 
 
 def _rounded_to(way: Format, datum: Datum, rounding: Rounding, subnormals: str = "kept") -> Datum:

@@ -88,28 +88,23 @@ def _integer(digits: str) -> int:
     return value
 
 
-def atom_of_text(target: Format, ruling: Ruling, literal: Literal) -> Atom:
-    """Return the atom of a literal, which has all that rules can distinguish about it."""
-    number = literal.number
-    if number is None:
-        return Atom(literal.kind)
-    sign: Sign = "-" if number.sign else "+"
-    return exact.number_atom(literal.kind, sign, target, ruling.rounding, number)
-
-
 def allow_text(ruling: Ruling, text: str) -> Allowed:
     """Return what a ruling with a text source allows for one text."""
     literal = read_literal(text)
-    branch_index = ruling.branch_of[atom_of_text(ruling.target, ruling, literal)]
+    atom = Atom(literal.kind)
+    if (number := literal.number) is not None:
+        sign: Sign = "-" if number.sign else "+"
+        atom = exact.number_atom(literal.kind, sign, ruling.target, ruling.rounding, number)
+    branch_index = ruling.branch_of[atom]
     branch = ruling.branches[branch_index]
     match branch.outcome:
         case Exactly(code=code):
             return Allowed(branch_index, branch, (code,))
         case Either(options=[Exactly(code=one), Exactly(code=other)]):
             return Allowed(branch_index, branch, (one, other))
-    if literal.number is None or isinstance(branch.outcome, Same | Anything):
+    if number is None or isinstance(branch.outcome, Same | Anything):
         return Allowed(branch_index, branch)
-    return exact_rulings.resolve(ruling, branch_index, literal.number, 0)
+    return exact_rulings.resolve(ruling, branch_index, number, 0)
 
 
 def accepts(source: Format, outcome: Outcome, input_value: int | str, answer: str) -> bool:

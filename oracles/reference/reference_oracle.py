@@ -124,7 +124,7 @@ class Casts:
         Both are fresh arrays, taken from a cache if that has all inputs.
         """
         if rules.source.bits <= TABLE_BITS:
-            make = partial(self._table_of_all, rules)
+            make = partial(self._table, rules, _all_patterns(rules.source))
             table = _kept(self._tables, TABLES_KEPT, rules.meaning, make)
             return table.answers[bits], table.is_open[bits]
         known = self._rows.get(rules.meaning)
@@ -138,9 +138,6 @@ class Casts:
         make = partial(self._table, rules, self._row)
         table = _kept(self._rows, ROWS_KEPT, rules.meaning, make)
         return table.answers.copy(), table.is_open.copy()
-
-    def _table_of_all(self, rules: Ruling) -> _Table:
-        return self._table(rules, _all_patterns(rules.source))
 
     def _table(self, rules: Ruling, inputs: Bits) -> _Table:
         return _Table(inputs, *_by_kernels(self._kernels, rules, inputs))
