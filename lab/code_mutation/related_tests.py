@@ -58,8 +58,8 @@ RELATED = (
         " reports/staircase_grades",
     ),
     (
-        "oracles/reference/sweep_inputs.py oracles/reference/array_compare_numba.py",
-        "conformance/sweep/engine reports/chunk_check reports/failure_runs",
+        "oracles/reference/sweep_inputs.py",
+        "conformance/sweep/engine reports/chunk_check",
     ),
     (
         "oracles/reference/reference_oracle.py",

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from lab.proof.obligations import Obligation, groups, prove_in_parallel
 from oracles.reference import expect_by_kernels
-from oracles.reference.array_compare_numba import differs
 from oracles.reference.compiled_kernels import compiled
 from oracles.reference.expectations import Expected
 from oracles.reference.staircase import Staircase, staircase
 from oracles.reference.sweep_inputs import Dense, StepPatterns
+from reports.grading.failure_runs_numba import differs
 from specs.branches import Ruling
 from specs.outcomes import Anything, Nan
 

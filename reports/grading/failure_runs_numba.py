@@ -9,7 +9,6 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from oracles.reference.array_compare_numba import differs
 from reports.grading.failure_runs import FACTORS, SHIFTS, Runs, capped
 
 SINGLY = 32
@@ -43,6 +42,16 @@ def gather(
 def checksum_of_row(first: int, count: int, answer: int) -> int:
     """Return the checksum of ``count`` inputs from ``first`` on that share an answer."""
     return int(_checksum_of_row(np.uint64(first), count, np.uint64(answer)))
+
+
+@numba.njit(cache=True, nogil=True)
+def differs(array: Any, value: Any) -> Any:
+    """Return whether any element of a one-dimensional array of integers differs from a value."""
+    width = array.dtype.type
+    wrong_bits = width(0)
+    for at in range(array.size):
+        wrong_bits = width(wrong_bits | (array[at] ^ value))
+    return wrong_bits != 0
 
 
 @numba.njit(cache=True, nogil=True)
