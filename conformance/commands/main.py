@@ -42,12 +42,6 @@ COMMANDS = {
         "Ask",
         "fp32 int8 300",
     ),
-    "chains": NamedCommand(
-        "conformance.commands.chains:chains_command",
-        "Say which casts may be left out of a chain.",
-        "Ask",
-        "onnx-cast/float32/int32/bool",
-    ),
     "run": NamedCommand(
         "conformance.commands.run:run_command",
         "Run cases against backends, and store the verdicts.",
@@ -104,22 +98,11 @@ COMMANDS = {
         "Show documents, their versions, cases and rules, or prove them.",
         "Extend",
     ),
-    "rules": NamedCommand(
-        "conformance.commands.rules:rules_command",
-        "List the shipped house rules, or prove some.",
-        "Extend",
-    ),
     "inputs": NamedCommand(
         "conformance.commands.inputs:inputs_command",
         "Print the inputs of the quick tier.",
         "Extend",
         "onnx-cast:25/float32/int8",
-    ),
-    "selftest": NamedCommand(
-        "conformance.commands.selftest:selftest_command",
-        "Check that a program speaks the protocol, and time it.",
-        "Extend",
-        "exec:./vendor",
     ),
     "export": NamedCommand(
         "conformance.commands.export:export_app",

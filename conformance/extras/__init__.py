@@ -62,6 +62,17 @@ class Addon:
 
 ADDONS = (
     Addon(
+        "removable_casts",
+        commands={
+            "chains": NamedCommand(
+                "conformance.extras.removable_casts.command:chains_command",
+                "Say which casts may be left out of a chain.",
+                "Ask",
+                "onnx-cast/float32/int32/bool",
+            ),
+        },
+    ),
+    Addon(
         "portable",
         commands={
             "portable": NamedCommand(
@@ -168,6 +179,27 @@ ADDONS = (
                 "Write a site with the answers of many backends.",
                 "Read",
             )
+        },
+    ),
+    Addon(
+        "house_rules",
+        commands={
+            "rules": NamedCommand(
+                "conformance.extras.house_rules.command:rules_command",
+                "List the shipped house rules, or prove some.",
+                "Extend",
+            ),
+        },
+    ),
+    Addon(
+        "selftest",
+        commands={
+            "selftest": NamedCommand(
+                "conformance.extras.selftest.command:selftest_command",
+                "Check that a program speaks the protocol, and time it.",
+                "Extend",
+                "exec:./vendor",
+            ),
         },
     ),
     Addon("cluster", executor="conformance.extras.cluster.pool:cluster_pools"),

@@ -8,8 +8,8 @@ from zlib import crc32
 import numpy as np
 import pytest
 
+from conformance.extras.house_rules.proof import prove_house_rules
 from conformance.families.cast.quick_inputs import every_pattern, few_patterns
-from conformance.house_rules.proof import prove_house_rules
 from oracles.reference import expect_by_exact, expect_by_kernels, expect_by_staircase
 from specs.errors import CastigateError
 from specs.formats import format_named

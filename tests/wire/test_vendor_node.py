@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from conformance.driver import BackendJudge
+from conformance.extras.selftest import checks
 from conformance.judging.asking import Settings
-from conformance.running import self_test
 from oracles.backend.backend_supervisor import LaunchConfig
 from oracles.backend.loading import close, load_isolated
 from oracles.protocol import Unsupported
@@ -111,8 +111,8 @@ def test_ties_away_from_zero_are_found(load: Load, tmp_path: Path) -> None:
 
 
 def test_the_self_test_finds_nothing(load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(self_test, "SECONDS_OF_A_FIGURE", 0.0)
-    monkeypatch.setattr(self_test, "LONGEST_ROW", self_test.LONG_ROW)
+    monkeypatch.setattr(checks, "SECONDS_OF_A_FIGURE", 0.0)
+    monkeypatch.setattr(checks, "LONGEST_ROW", checks.LONG_ROW)
     load(PROGRAM)
     code, out, err = castigate("selftest", f"exec:node {PROGRAM}")
     assert (code, err) == (0, "")

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
+from conformance.extras.selftest.samples import sample, sample_cases
 from conformance.families import NAMED_TENSORS
 from conformance.families.blocks.grading import GradedBlocks
 from conformance.families.blocks.ruling import block_ruling
 from conformance.families.quantization.exact import dynamic_scale, dynamic_zero_point
 from conformance.families.quantization.grading import allowed
 from conformance.families.quantization.ruling import formula
-from conformance.running.samples import sample, sample_cases
 from oracles.protocol import Bits
 from oracles.registry import load_backend
 from specs.cases import Case

@@ -15,7 +15,7 @@ import typer
 
 from conformance.commands.backends import operations_of
 from conformance.commands.options import PythonOption, TimeoutOption
-from conformance.running.self_test import CheckResult, SelfTest
+from conformance.extras.selftest.checks import CheckResult, SelfTest
 from oracles.backend.backend_supervisor import LaunchConfig
 from oracles.backend.loading import close, launch_configs, load_isolated
 from oracles.protocol import Oracle, WithDtypes, claims_of

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from conformance.running import self_test
+from conformance.extras.selftest import checks
 from oracles.registry import load_backend
 from oracles.smoke_check import sample_patterns
 from specs.formats import formats
@@ -24,8 +24,8 @@ Test = Callable[..., tuple[int, list[dict[str, Any]], str]]
 
 @pytest.fixture(autouse=True)
 def short_figures(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(self_test, "SECONDS_OF_A_FIGURE", 0.0)
-    monkeypatch.setattr(self_test, "LONGEST_ROW", self_test.LONG_ROW)
+    monkeypatch.setattr(checks, "SECONDS_OF_A_FIGURE", 0.0)
+    monkeypatch.setattr(checks, "LONGEST_ROW", checks.LONG_ROW)
 
 
 @pytest.fixture
@@ -70,17 +70,17 @@ def broken(found: list[dict[str, Any]]) -> dict[tuple[str, str], str]:
 def test_a_correct_program_is_ready(planted: Test) -> None:
     code, found, err = planted()
     assert (code, err, broken(found)) == (0, "", {})
-    checks = {(each["check"], each["subject"]): each["result"] for each in found}
-    assert checks["operations", ""] == "cast, quantize, sweep; sweeps in payloads"
-    assert checks["not offered", ""].startswith("bfloat16, float8e4m3fn, ")
-    assert checks["cast", "float64"] == checks["sweep", "uint16"] == "unchanged"
-    assert ("sweep", "float64") not in checks
-    assert checks["quantize", "float32 to int8"] == "right"
-    assert checks["quantize", "float16 to int8"].startswith("unsupported: only QuantizeLinear")
-    assert not any(check == "dequantize" for check, _ in checks)
-    assert checks["row", "longest sent"].startswith("524,288 elements of ")
-    assert checks["shape", "scalar"] == checks["shape", "2x0x3"] == "answered"
-    assert {subject for check, subject in checks if check == "speed"} == {
+    by_check = {(each["check"], each["subject"]): each["result"] for each in found}
+    assert by_check["operations", ""] == "cast, quantize, sweep; sweeps in payloads"
+    assert by_check["not offered", ""].startswith("bfloat16, float8e4m3fn, ")
+    assert by_check["cast", "float64"] == by_check["sweep", "uint16"] == "unchanged"
+    assert ("sweep", "float64") not in by_check
+    assert by_check["quantize", "float32 to int8"] == "right"
+    assert by_check["quantize", "float16 to int8"].startswith("unsupported: only QuantizeLinear")
+    assert not any(check == "dequantize" for check, _ in by_check)
+    assert by_check["row", "longest sent"].startswith("524,288 elements of ")
+    assert by_check["shape", "scalar"] == by_check["shape", "2x0x3"] == "answered"
+    assert {subject for check, subject in by_check if check == "speed"} == {
         "single elements", "rows", "sweeps",
     }  # fmt: skip
 
@@ -95,7 +95,7 @@ def test_quantization_of_documents_that_are_not_claimed_is_not_asked(planted: Te
 def test_speeds_that_happen_to_be_equal_have_lines_of_their_own(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(self_test, "_rate", lambda ask: "7")
+    monkeypatch.setattr(checks, "_rate", lambda ask: "7")
     _, out, _ = castigate("selftest", f"exec:{shlex.quote(sys.executable)} {PROGRAM}")
     lines = [line.removeprefix("speed").lstrip() for line in out.splitlines()]
     assert [line for line in lines if line.endswith("/s")] == [
@@ -154,8 +154,8 @@ def test_a_hostile_program_is_broken(deed: str, result: str) -> None:
 def test_an_adapter_of_ours_is_ready(backend: str) -> None:
     code, found, _ = results(backend)
     assert (code, broken(found)) == (0, {})
-    checks = {(each["check"], each["subject"]): each["result"] for each in found}
-    assert checks["sweep", "float16"] == checks["sweep", "int8"] == "unchanged"
+    by_check = {(each["check"], each["subject"]): each["result"] for each in found}
+    assert by_check["sweep", "float16"] == by_check["sweep", "int8"] == "unchanged"
 
 
 CLAIMS_ONE_DOCUMENT = """\
@@ -218,7 +218,7 @@ def test_every_dtype_that_some_document_gives_back_has_a_case() -> None:
         (operation, form.name)
         for operation in ("cast", "bitcast")
         for form in formats().values()
-        if self_test.identity_case(backend, operation, form, sample_patterns(form))
+        if checks.identity_case(backend, operation, form, sample_patterns(form))
     }
     missing = {name for name in formats() if not {("cast", name), ("bitcast", name)} & asked}
     assert missing == set()

@@ -16,8 +16,8 @@ from conformance.commands.options import (
     TimeoutOption,
 )
 from conformance.driver import drive
-from conformance.house_rules.obeyed import Obedience, asked_cases, grouped, judge
-from conformance.house_rules.proof import HouseProof, prove_house_rules
+from conformance.extras.house_rules.obeyed import Obedience, asked_cases, grouped, judge
+from conformance.extras.house_rules.proof import HouseProof, prove_house_rules
 from conformance.judging.asking import in_step
 from oracles.backend.backend_supervisor import DEFAULT_TIMEOUT, LaunchConfig
 from oracles.backend.client import Client

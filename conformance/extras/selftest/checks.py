@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from conformance.extras.selftest.samples import sample, sample_cases
 from conformance.families import NAMED_TENSORS, SHAPED_TENSORS, tensor_of
 from conformance.families.named_tensors import AboutTensors
 from conformance.families.reference import Reference
 from conformance.judging.verdicts import crash_message
-from conformance.running.samples import sample, sample_cases
 from oracles.backend.client import Client
 from oracles.backend.frames import SLOT_BYTES
 from oracles.backend.replies import (

@@ -1,0 +1,1 @@
+"""Which casts of a chain may be left out, by tables that the lab has made."""
