@@ -2,7 +2,8 @@
 
 The solver is asked for two inputs whose answers are in the other order. It compares inputs for
 which a ruling names a number: not a NaN, not a wrapped integer, nor what is left open. A cast to
-bool keeps no order, as every number but zero is true.
+bool keeps no order, as every number but zero is true. To a float without negative numbers a
+document may convert magnitudes, as CUDA's headers do; there, positive inputs alone are compared.
 """
 
 from __future__ import annotations
@@ -100,6 +101,8 @@ def _swapped(group: Group, low: Vector, high: Vector) -> Truth:
     solving = low.solving
     is_number = ~(DecodedPattern(group.source, low).nan | DecodedPattern(group.source, high).nan)
     in_order = rank(group.source, low) <= rank(group.source, high)
+    if not (group.target.is_signed or group.target.is_integral):
+        in_order &= ~DecodedPattern(group.source, low).negative
     wrong = [
         _are_numbers(ruling, below) & _are_numbers(ruling, above) & _exceeds(ruling, below, above)
         for (_, ruling), below, above in zip(

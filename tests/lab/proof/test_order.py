@@ -58,6 +58,14 @@ def test_casts_keep_the_order_of_values(group: Group) -> None:
     assert obligation.inputs == f"2^{2 * group.source.bits} pairs"
 
 
+def test_magnitudes_in_a_format_without_negative_numbers_keep_their_order() -> None:
+    """CUDA's headers clip both infinities to the largest power of two, and zero to the least."""
+    asked = ("bfloat16", "float8e8m0", "floor")
+    [group] = [one for one in ORDERED if (one.source.name, one.target.name, one.rounding) == asked]
+    assert any(name.startswith("cuda-convert") for name, _ in group.rulings)
+    assert prove(group, SECONDS).verdict == "proved"
+
+
 FAULTS = {
     "a carry into the exponent lost": ("code, truncated = base + rounded, base + kept",
         "code, truncated = base | rounded, base + kept", ("float32", "float16", "nearest-even")),
