@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from reports.case_patterns import VARIANTS, document_of
 from reports.changes.change import (
     RIGHT,
     BackendChanges,
@@ -188,11 +189,13 @@ class RunLedgers:
     def add(self, case: Case, judgement: Judgement) -> None:
         """Compare one judgement with the ledger of its backend, and keep the result.
 
-        Cases of a user's own document are left out, because no ledger lists them.
+        Cases of a user's own document are left out, because no ledger lists them. Nor does one list
+        comparisons of two variants: a ledger is made of one backend alone.
         """
-        if case.document.partition(JOINT)[0] in self._own:
-            return
         news, name = self.news[judgement.backend], judgement.check or case.id
+        is_comparison = document_of(name) == VARIANTS and news.applied is not None
+        if is_comparison or case.document.partition(JOINT)[0] in self._own:
+            return
         found = failures(case, judgement, with_drawn=not news.draws_anew)
         listed = news.applied.at(name, found) if news.applied is not None else []
         compared = compare_with_listings(listed, found, judgement.verdict)

@@ -54,6 +54,14 @@ def test_a_known_failure_is_no_news(monkeypatch: pytest.MonkeyPatch) -> None:
     assert screen_of(monkeypatch, LISTED, KNOWN) == (True, told)
 
 
+def test_a_comparison_of_two_variants_is_not_compared_with_a_ledger(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    differs = replace(KNOWN, check="variants/ort/float32/float16")
+    same = ["ort 1.31.1, since its ledger: nothing changed, 0 cases as before"]
+    assert screen_of(monkeypatch, LISTED, differs) == (True, same)
+
+
 def test_a_users_own_document_is_not_compared_with_a_ledger(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
