@@ -9,8 +9,8 @@ from typing import Annotated
 
 import typer
 
-from conformance.families.chains.judged_rewrites import RewrittenChains, write_rewrites
-from conformance.families.chains.removable_casts import FOLDER, RemovableCasts, write_table
+from conformance.extras.removable_casts.judged_rewrites import RewrittenChains, write_rewrites
+from conformance.extras.removable_casts.removable_casts import FOLDER, RemovableCasts, write_table
 from lab.command import progress, run
 from lab.removable.casts import count_of_chains, removable_casts
 from lab.removable.rewrites import (

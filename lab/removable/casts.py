@@ -1,7 +1,7 @@
 """Decides for every input, by a document's rules alone, which casts a chain may leave out.
 
-The answers are those of ``conformance.families.chains.removable_casts``. The same is asked of
-whatever an optimizer makes of a chain (``replaced``): fewer casts, other ones, or none.
+The answers are those that ``conformance.extras.removable_casts`` reads from tables. The same is
+asked of whatever an optimizer makes of a chain (``replaced``): fewer casts, other ones, or none.
 
 Sources of up to 16 bits are tried whole. Of a wider one, inputs near all breakpoints are tried, and
 what they do not contradict, the solver proves for all.
@@ -20,14 +20,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.families.chains.composition import chain_inputs, compose_arrays, unchanged
-from conformance.families.chains.ends_words import ends_words
-from conformance.families.chains.removable_casts import (
+from conformance.extras.removable_casts.removable_casts import (
     Counterexample,
     Method,
     RemovableCast,
     Weakening,
 )
+from conformance.families.chains.composition import chain_inputs, compose_arrays, unchanged
+from conformance.families.chains.ends_words import ends_words
 from lab.proof.bit_vectors import NoAnswer
 from lab.proof.smt_chains import Removal
 from oracles.protocol import Bits

@@ -13,10 +13,10 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import get_context
 
-from conformance.families.chains.judged_rewrites import Rewritten
-from conformance.families.chains.removable_casts import RemovableCast
-from conformance.families.chains.removable_page import answer_of
-from conformance.families.chains.rewrites import left_by, rewrites
+from conformance.extras.removable_casts.judged_rewrites import Rewritten
+from conformance.extras.removable_casts.removable_casts import RemovableCast
+from conformance.extras.removable_casts.removable_page import answer_of
+from conformance.extras.removable_casts.rewrites import left_by, rewrites
 from lab.removable.casts import replaced
 from oracles.adapters.onnx_optimizers import REWRITERS, OnnxOptimizer
 from oracles.protocol import NotInstalled, Unsupported

@@ -135,33 +135,3 @@ def test_pytest_judges_by_house_rules(ours: Path) -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 1, done.stdout + done.stderr
     assert "onnx-cast+ours:25/float32/int8" in done.stdout
-
-
-def test_rules_says_who_obeys_and_in_which_regions_not(ours: Path) -> None:
-    text = RULES.replace("rules: ours", "rules: three")
-    ours.write_text(text.replace("to: int8}", "to: [int8, uint8, uint4]}"))
-    backends = [f"--backend={each}" for each in (RIGHT, PLANTED, "reference", "numpy")]
-    code, said, _ = castigate("rules", str(ours), *backends)
-    assert code == 0
-    heading, *lines = said.splitlines()
-    assert heading == "three where onnx-cast:25, from float32, is open"
-    assert "    int8 uint8 uint4: obeys" in lines
-    assert "    int8: obeys but for -inf; int8 of -INF is 0, not -128" in lines
-    assert "    uint8 uint4: obeys" in lines
-    assert "    uint4: unsupported; numpy has no dtype uint4" in lines
-    assert any(each.startswith("    int8: obeys but for inf, -inf, above the") for each in lines)
-
-
-def test_rules_that_decide_nothing_say_so(ours: Path) -> None:
-    text = RULES.replace("rules: ours", "rules: none")
-    ours.write_text(text.replace("from: float, to: int8", "from: int8, to: int16"))
-    code, said, err = castigate("rules", str(ours), f"--backend={RIGHT}")
-    assert (code, said, err) == (0, "none decides nothing in the newest version of onnx-cast\n", "")
-
-
-def test_rules_asks_from_the_first_source_if_not_from_float32(ours: Path) -> None:
-    text = RULES.replace("rules: ours", "rules: sources")
-    ours.write_text(text.replace("from: float,", "from: [float16, float64],"))
-    code, said, _ = castigate("rules", str(ours), "--backend=ort")
-    assert code == 0
-    assert said.startswith("sources where onnx-cast:25, from float64, is open\n")

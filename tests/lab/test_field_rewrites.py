@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.families.chains.judged_rewrites import RewrittenChains
-from conformance.families.chains.rewrites import rewrites
-from conformance.families.chains.rewrites_page import page, summary_lines
+from conformance.extras.removable_casts.judged_rewrites import RewrittenChains
+from conformance.extras.removable_casts.rewrites import rewrites
+from conformance.extras.removable_casts.rewrites_page import page, summary_lines
 from lab.removable.rewrites import (
     Changes,
     changes_by_text,

@@ -10,8 +10,7 @@ from typing import get_args
 
 import pytest
 
-from conformance.families.chains.composition import chain_inputs
-from conformance.families.chains.removable_casts import (
+from conformance.extras.removable_casts.removable_casts import (
     Removable,
     RemovableCast,
     RemovableCasts,
@@ -19,7 +18,8 @@ from conformance.families.chains.removable_casts import (
     table_of,
     write_table,
 )
-from conformance.families.chains.removable_page import page, summary_lines
+from conformance.extras.removable_casts.removable_page import page, summary_lines
+from conformance.families.chains.composition import chain_inputs
 from lab.removable.casts import contradicts, decide, replaced
 from oracles.reference.chain_ends import ends
 from specs.chains import Chain, chain_named, chains_of

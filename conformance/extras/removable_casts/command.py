@@ -11,15 +11,15 @@ from typing import Annotated
 
 import typer
 
-from conformance.families.chains import removable_page, rewrites_page
-from conformance.families.chains.judged_rewrites import judged_rewrites
-from conformance.families.chains.questions import read_chains
-from conformance.families.chains.removable_casts import (
+from conformance.extras.removable_casts import removable_page, rewrites_page
+from conformance.extras.removable_casts.judged_rewrites import judged_rewrites
+from conformance.extras.removable_casts.removable_casts import (
     RemovableCast,
     RemovableCasts,
     editions,
     table_of,
 )
+from conformance.families.chains.questions import read_chains
 from conformance.question_words import ARROWS
 from specs.chains import Chain, chain_named, has_chains
 from specs.errors import CastigateError

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from textwrap import wrap
 
-from conformance.families.chains.removable_casts import RemovableCast, RemovableCasts
-from conformance.families.chains.rewrites import rewrites
+from conformance.extras.removable_casts.removable_casts import RemovableCast, RemovableCasts
+from conformance.extras.removable_casts.rewrites import rewrites
 from reports.findings.finding_text import datum_words
 from reports.outputs.table import markdown_table
 from specs.chains import chain_named

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.families.chains.rewrites import (
+from conformance.extras.removable_casts.rewrites import (
     REWRITES_FILE,
     Rewrite,
     left_by,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from conformance.families.chains.judged_rewrites import Rewritten, RewrittenChains
-from conformance.families.chains.removable_page import WORDS, counterexample_words
-from conformance.families.chains.rewrites import rewrites
+from conformance.extras.removable_casts.judged_rewrites import Rewritten, RewrittenChains
+from conformance.extras.removable_casts.removable_page import WORDS, counterexample_words
+from conformance.extras.removable_casts.rewrites import rewrites
 from reports.outputs.table import markdown_table
 from specs import VERSION
 

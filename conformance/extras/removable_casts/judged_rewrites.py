@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from conformance.families.chains.removable_casts import FOLDER, RemovableCast
+from conformance.extras.removable_casts.removable_casts import FOLDER, RemovableCast
 from specs import VERSION
 from specs.errors import CastigateError
 from specs.model.strict_model import StrictModel
