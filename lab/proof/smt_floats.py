@@ -95,11 +95,12 @@ def _converts(ruling: Ruling, rounding: Rounding, pattern: Vector, code: Vector)
             number = solving.make("FP_TO_FP_FROM_SBV", mode, operand, indices=shape)
         answer = float_of(target, code.low(target.bits))
         return fits & Truth(solving, solving.make("EQUAL", answer, number))
-    # SMT-LIB leaves a conversion out of range open: convert to as many bits as any value needs.
+    # SMT-LIB leaves a conversion out of range open: where integers wrap, convert to as many signed
+    # bits as any value needs, as negative values wrap in an unsigned target too.
     width = target.bits
-    if any(isinstance(branch.outcome, Wrap) for branch in ruling.branches):
+    wraps = any(isinstance(branch.outcome, Wrap) for branch in ruling.branches)
+    if wraps:
         width = max(width, (1 << (source.entry.exponent - 1)) + 2)
-    signed = target.is_signed or width > target.bits
-    kind = "FP_TO_SBV" if signed else "FP_TO_UBV"
+    kind = "FP_TO_SBV" if target.is_signed or wraps else "FP_TO_UBV"
     number = solving.make(kind, mode, float_of(source, pattern), indices=(width,))
     return code == Vector(solving, number, width).low(target.bits)

@@ -78,16 +78,20 @@ def _outward(value: DecodedPattern, rounding: Rounding) -> Truth:
 
 
 def _has_sign(value: DecodedPattern, code: DecodedPattern) -> Truth:
-    """State that a pattern is finite and has a value's sign; an unsigned zero has none."""
+    """State that a pattern is no NaN and has a value's sign; an unsigned zero has none.
+
+    Infinity is the pattern after the largest value. It stands for the next value of a range that
+    has no end.
+    """
     fmt = code.fmt
     magnitude = code.pattern & (fmt.mask ^ fmt.sign_bit)
-    finite = magnitude <= fmt.max_code
+    number = magnitude <= (fmt.infinity_code if fmt.entry.infinity else fmt.max_code)
     if not fmt.is_signed:
-        return finite & ~value.negative
+        return number & ~value.negative
     sign = value.negative
     if fmt.entry.zero == "unsigned":
         sign = sign & (magnitude != 0)
-    return finite & ~(code.negative ^ sign)
+    return number & ~(code.negative ^ sign)
 
 
 def rounded_integer(value: DecodedPattern, target: Format, rounding: Rounding) -> Vector:

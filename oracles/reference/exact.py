@@ -113,7 +113,8 @@ def round_magnitude(number: Number, unit: int, rounding: Rounding) -> int:
 def encode(target: Format, sign: int, multiple: int, unit: int) -> int:
     """Encode ``(-1)**sign * multiple * 2**unit``, which must be a value of the target.
 
-    Only an integer may be out of range: its low bits remain.
+    Two kinds of values may be out of range. Of an integer the low bits remain. In a format with
+    infinities, the value that would be next after the largest gets the pattern of infinity.
     """
     if target.is_integral:
         return (-multiple if sign else multiple) & target.mask

@@ -104,6 +104,9 @@ def test_rounding_picks_the_right_neighbor(
         ("float32", 0xC0200000, "int8", "toward-zero", 0xFE),
         ("float32", 0x43E80000, "float8e4m3fn", "nearest-even", 0x7E),  # 464, tie of 448 and 480
         ("float32", 0x40400000, "float8e8m0", "nearest-away", 0x81),  # 3, tie of 2 and 4
+        ("float64", 0x47EFFFFFE0000001, "float32", "floor", 0x7F7FFFFF),  # above the largest
+        ("float64", 0x47EFFFFFE0000001, "float32", "ceil", 0x7F800000),
+        ("float64", 0xC7EFFFFFE0000001, "float32", "floor", 0xFF800000),
     ],
 )
 def test_known_roundings(

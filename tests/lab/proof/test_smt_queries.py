@@ -20,6 +20,7 @@ from lab.proof.smt_traces import translated
 from oracles.reference import behavior_steps, expect_by_exact, expect_by_kernels, kernel_terms
 from oracles.reference.kernel_terms import Trace, select_terms
 from oracles.reference.kernels import WIDTH, Word, select_words
+from specs.outcomes import Wrap
 from tests.lab.proof.planted import plant
 from tests.reference.distinct import numeric_rulings
 from tests.reference.programs import STEPS, Step, run
@@ -76,6 +77,23 @@ def test_kernels_are_proved(group: Group, statement: Statement) -> None:
     obligation = prove(group, statement, SECONDS)
     assert (obligation.verdict, obligation.found) == ("proved", "")
     assert obligation.inputs == f"2^{group.source.bits}"
+
+
+@pytest.mark.parametrize("target", ["uint32", "uint64"])
+def test_negative_floats_that_wrap_in_a_wide_unsigned_integer_are_proved(target: str) -> None:
+    group = group_of("float16", target, "toward-zero")
+    assert any(branch.outcome == Wrap() for _, rules in group.rulings for branch in rules.branches)
+    obligation = prove(group, "smt-lib", SECONDS)
+    assert (obligation.verdict, obligation.found) == ("proved", "")
+
+
+def test_infinity_is_proved_as_the_neighbor_above_the_largest_float() -> None:
+    group = group_of("float64", "float32", "floor")
+    _, rules = next(each for each in group.rulings if each[0].startswith("c-conversions:C11/"))
+    just_above_the_largest, largest, infinity = 0x47EFFFFFE0000001, 0x7F7FFFFF, 0x7F800000
+    assert expect_by_exact.allow(rules, just_above_the_largest).codes == (largest, infinity)
+    obligation = prove(group, "exact integers", SECONDS)
+    assert (obligation.verdict, obligation.found) == ("proved", "")
 
 
 FAULTS = {
