@@ -339,7 +339,7 @@ def test_chunks_are_compared_by_numba_where_it_is_installed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     numpy, numba = chunk_comparison(compiled=False), chunk_comparison(compiled=True)
-    assert (numpy.name, numba.name) == ("numpy", "numba")
+    assert not numpy.gather.__module__.endswith("_numba")
     assert numba.gather.__module__.endswith("_numba")
     assert fastest_comparison() == numba
     monkeypatch.setattr("reports.grading.chunk_comparison.find_spec", lambda name: None)
