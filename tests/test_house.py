@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from configparser import RawConfigParser
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
@@ -271,3 +272,17 @@ def test_constraints_pin_every_direct_dependency() -> None:
     wanted = set(re.findall(r'"([A-Za-z0-9_.-]+)>=', project)) - {"setuptools", "torch_xla"}
     assert {name.lower().replace("-", "_") for name in wanted} - pinned == set()
     assert "torch==2.13.0" in (ROOT / "constraints.txt").read_text().splitlines()
+
+
+def test_every_environment_that_runs_tests_has_what_they_import() -> None:
+    tox = RawConfigParser()
+    tox.read(ROOT / "tox.ini")
+    [factors] = re.findall(r"(.*): hypothesis", tox["testenv"]["deps"])
+    lacking = [
+        name
+        for name, environment in tox.items()
+        if re.search(r"tests/|posargs:tests", environment.get("commands", ""))
+        and "dev" not in environment.get("extras", "")
+        and not {*factors.split(",")} & {*re.findall(r"\w+", name)}
+    ]
+    assert lacking == []
