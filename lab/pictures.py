@@ -44,7 +44,7 @@ ASKED = (
     *("--backend=ort", "--backend=torch", "--backend=ml_dtypes"),
     *("--document=onnx-cast:25", "--seed=0"),
 )
-"""What the run of the pictures asks."""
+"""The options of the run that the pictures show."""
 SATURATING = "onnx-cast:25/float32/float8e4m3fn/saturate:0"
 PAIR = "#uses a[href='pair.html#float32/float8e4m3fn']"
 SEEN = """

@@ -120,7 +120,7 @@ def _judge_arrays(file: Path, case: Case, as_json: bool) -> int:
 
 
 def _arrays(file: Path) -> dict[str, object]:
-    """Read the arrays of an .npz by name; raise CastigateError if it is none."""
+    """Read the arrays of an .npz file by name; raise CastigateError if the file is no .npz."""
     try:
         with file.open("rb") as opened, np.load(opened, allow_pickle=False) as arrays:
             return {name: arrays[name] for name in arrays.files}

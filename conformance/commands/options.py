@@ -39,7 +39,7 @@ def parse_local_folder(text: str) -> Path:
 
 
 SEPARATOR = re.compile(r"\s*/\s*|\s+to\s+|\s+")
-"""What stands between two dtypes."""
+"""The text that separates two dtypes."""
 
 
 def pair_named(text: str) -> tuple[str, str]:

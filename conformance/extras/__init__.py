@@ -213,7 +213,7 @@ WITH_PAGE = {each.name: each for each in ADDONS if each.page}
 
 
 def addon_with_page(name: str) -> Addon:
-    """Return the extra of a name; raise CastigateError if there is none, or it has no page."""
+    """Return the extra called ``name``; raise CastigateError if no extra with a page is."""
     if name not in WITH_PAGE:
         raise CastigateError(
             f"--with `{name}` is no page; {did_you_mean(name, WITH_PAGE)}"

@@ -41,7 +41,7 @@ SCALE_HELP = "The scale of a quantization, or the global scale of blocks."
 WITH_SCALES = "--scale and --zero are for documents of quantization"
 """The error if a question takes no scale or zero point; --help shows the texts above."""
 INSTEAD_OF_SCALES = "leave them out, or ask as castigate explain quantize 0.25 by 0.1 as float32"
-"""What to do then."""
+"""The advice to a user for such a case."""
 
 
 class WrittenQuestion(NamedTuple):

@@ -28,7 +28,7 @@ class AllowedCodes(NamedTuple):
 
 
 Alternatives = tuple[AllowedCodes, ...]
-"""What an element may be; none of them means anything."""
+"""The values that an element may have; if there are none, it may have any."""
 
 
 class GivenTensor(NamedTuple):

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 DOCUMENT = "array-api-carriers"
 
 NAMESPACE = "xp."
-"""How the expressions name the namespace of the standard."""
+"""The standard's namespace, as the expressions write it."""
 
 CARRIERS: Mapping[str, str] = {
     # The operation moves elements.

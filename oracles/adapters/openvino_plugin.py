@@ -14,7 +14,7 @@ ACCURATE: Mapping[str, str | int] = {"EXECUTION_MODE_HINT": "ACCURACY"}
 """Forbids to compute in narrower floats, as a plugin may by default, depending on the machine."""
 
 THREADS: Mapping[str, str | int] = {"INFERENCE_NUM_THREADS": 1}
-"""What only the CPU plugin takes."""
+"""The settings that only the CPU plugin takes."""
 
 DEVICE_ROADS: Mapping[str, str] = {
     "DEVICE": "a device of openvino, such as GPU, NPU or GPU.1; AUTO runs where the version says",

@@ -43,7 +43,7 @@ WHOLE, PACKED, COMPLEX = (
     'np.packbits(parts[0], -1, bitorder="little")[..., 0]',
     'np.stack(parts, -1).view("{storage}")[..., 0]',
 )
-"""How patterns come from the arrays that numpy reads."""
+"""The expressions by which scripts make patterns of the arrays that numpy reads."""
 
 
 class StableHlo:

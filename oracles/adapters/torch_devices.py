@@ -29,7 +29,7 @@ NO_FALLBACK: Mapping[str, str] = {
     # The profiler, which finds other fallbacks, otherwise writes to stderr.
     "KINETO_LOG_LEVEL": "99",
 }
-"""What the environment must have when torch is imported, so that no operation leaves the device."""
+"""The environment variables by which torch, when imported, lets no operation leave the device."""
 
 
 @dataclass(frozen=True)

@@ -278,7 +278,7 @@ class Cell:
 
     @property
     def origin(self) -> Origin | None:
-        """Where the wrong values come from; None if that is not known."""
+        """The problem that says where wrong values come from, or None if there is no such."""
         return next((each for each in self.problems if isinstance(each, Origin)), None)
 
     @property

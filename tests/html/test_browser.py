@@ -281,7 +281,7 @@ def test_usual_dtypes_come_first(reader: Reader, name: str) -> None:
 
 
 def scrolling(page: Any) -> list[tuple[bool, bool]]:
-    """Of each visible region: whether it is wider than its window, and whether it says so."""
+    """Return whether each visible region is wider than its window, and whether it says so."""
     page.wait_for_timeout(100)
     found = page.eval_on_selector_all(
         ".scroll",

@@ -115,7 +115,7 @@ def test_of_two_rows_no_name_and_sentences_are_the_same(case: Case) -> None:
 
 
 def test_each_row_is_wrong_somewhere_and_told_from_every_other_by_some_input() -> None:
-    """Of rows with equal ``alike`` only the first must differ from all other rows."""
+    """Of the rows that share a word ``alike``, the first is enough to be told from all others."""
     wrong, told, together = set(), set(), set()
     for case in CASES:
         given = given_in(case)

@@ -114,7 +114,7 @@ def test_what_a_gate_leaves_out_is_said(tmp_path: Path) -> None:
 
 
 def lines_of(found: PolicyVerdict, **by: Any) -> list[str]:
-    """What a gate leaves out, but for chains."""
+    """Return the lines about what a gate leaves out, but for those about chains."""
     return [*left_out(policy(**by), found)][1:]
 
 

@@ -46,7 +46,7 @@ class CellName(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WrongInput:
-    """How a case is wrong: the broken rule, the simplest input, and a script that shows it.
+    """A wrong case: the rule that it breaks, the simplest input, and a script that shows it.
 
     ``smallest``, ``answer`` and ``allowed`` are patterns in hex, or texts. Without an input,
     ``told`` says what happened.
@@ -93,7 +93,7 @@ class RowFindings:
 
 @dataclass(frozen=True)
 class GoodRun:
-    """What a backend answered in a run.
+    """Holds the answers of a backend in a run.
 
     ``verdicts`` has the cases of the newest version of each document. ``broken`` has an example of
     each wrong one that no finding explains, by the id of the case.

@@ -34,7 +34,7 @@ FLOATS = ("float16", "float32", "float64")
 SUFFIX = ".npy"
 LATEST = (3, 0)
 BROKEN = (BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
-"""What reading a damaged, encrypted or unusually compressed archive raises."""
+"""The errors that zipfile raises for a damaged, encrypted or unusually compressed archive."""
 
 
 def read_npy(path: Path) -> StoredContents:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 YARDSTICK, VERSION = "small-floats", "1"
-"""What decides without a document: ``specs/yardsticks/small_floats.yaml``."""
+"""The yardstick that decides if no document does: ``specs/yardsticks/small_floats.yaml``."""
 ROUNDING = "nearest-even"
 SCREENFUL = 20
 """The most tensors that are listed without ``--verbose``."""

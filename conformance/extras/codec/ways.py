@@ -247,7 +247,7 @@ NO_TYPES = {
     "python": "Python function is tried out",
     "program": "program has lines of text",
 }
-"""Why --signature is not for a kind of target."""
+"""By kind of target, the reason for which --signature does not apply to it."""
 
 
 def _forms(target: CodecTarget, rules: Ruling) -> tuple[str, ...]:

@@ -141,7 +141,7 @@ RuleLists = tuple[tuple[CaseRule, ...], tuple[CaseRule, ...], tuple[str, ...]]
 
 @dataclass
 class _FoundChanges:
-    """What the comparison of pairs of editions has found so far."""
+    """Collects the changes that comparisons of pairs of editions have found so far."""
 
     list_inputs: ListInputs
     backends: Sequence[Answering]

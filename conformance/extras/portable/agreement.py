@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class PortableAgreement(Printable):
-    """Where backends agree on a pair; it is true if they agree on every input that was asked."""
+    """Holds where backends agree on a pair; it is true if they agree on every input asked."""
 
     pair: PortablePair
 

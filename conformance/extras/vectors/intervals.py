@@ -41,7 +41,7 @@ FIELDS = ("lo", "hi", "first", "last", "mask", "step", "other", "either")
 ROW = np.dtype([(name, np.uint64) for name in FIELDS])
 IntervalRows = NDArray[np.void]
 MOST_INTERVALS = 1 << 18
-"""The most rows, before neighbors are joined, of a cast of which every input is told.
+"""If a cast takes more rows before neighbors are joined, its rows do not tell of every input.
 
 Casts to 16 bits have no more, but for those that wrap: these begin anew at each multiple of 2**16.
 """

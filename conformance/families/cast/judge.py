@@ -103,7 +103,7 @@ class Examined:
     notes: tuple[Note, ...] = ()
     open_inputs: int = 0
     unjudged: tuple[Unoffered, ...] = ()
-    """What a call must return besides values, where the backend offers no way to judge it."""
+    """The promises about a call, besides values, that the backend offers no way to check."""
 
 
 def examine(subject: Subject, case: Case) -> Ask[Examined]:

@@ -73,7 +73,7 @@ class Graded:
 
     @property
     def is_wrong(self) -> Mask:
-        """Where a required or a recommended rule is broken."""
+        """The mask of the elements that break a required or a recommended rule."""
         return self.is_required | self.is_recommended
 
 

@@ -31,7 +31,7 @@ TYPES: Mapping[str, str] = {
     **{f"uint{bits}": f"UINT{bits}" for bits in (32, 16, 8, 4)},
     "bool": "BOOL",
 }
-"""What its schema calls the dtypes for which it has kernels, and which it takes from numpy."""
+"""The names in its schema of the dtypes that it has kernels for and takes from numpy."""
 
 FLOAT_ONLY = ("int4", "uint4")
 """The dtypes that are cast from and to float32 alone."""

@@ -162,7 +162,7 @@ HARNESSES = (
 
 
 def missing_tool(harness: Harness) -> str | None:
-    """What this machine lacks to build a harness, or None."""
+    """Return the tool that this machine lacks to build a harness, or None."""
     for tool in harness.tools:
         if shutil.which(tool) is None:
             return tool
