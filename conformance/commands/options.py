@@ -122,6 +122,12 @@ PythonOption = Annotated[
         help="The Python in which a backend is installed (repeatable).",
     ),
 ]
+AnswersFileOption = Annotated[
+    Path | None, typer.Option("--json", metavar="FILE", help="Write all answers there.")
+]
+AnswersPageOption = Annotated[
+    Path | None, typer.Option("--page", metavar="FILE", help="Write a page of all answers.")
+]
 TimeoutOption = Annotated[
     float, typer.Option("--timeout", metavar="SECONDS", help="Time limit of one answer.")
 ]

@@ -14,7 +14,14 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from conformance.commands.options import PythonOption, TierChoice, TimeoutOption, pair_named
+from conformance.commands.options import (
+    AnswersFileOption,
+    AnswersPageOption,
+    PythonOption,
+    TierChoice,
+    TimeoutOption,
+    pair_named,
+)
 from conformance.extras.portable.pairs import PortablePairs, page, pair_lines
 from conformance.extras.portable.questions import (
     PairQuestion,
@@ -75,12 +82,8 @@ def portable_command(
         TierChoice,
         typer.Option(help="quick: selected inputs; full: all of 32-bit sources."),
     ] = TierChoice.quick,
-    json_file: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Write all answers there.")
-    ] = None,
-    page_file: Annotated[
-        Path | None, typer.Option("--page", metavar="FILE", help="Write a page of all answers.")
-    ] = None,
+    json_file: AnswersFileOption = None,
+    page_file: AnswersPageOption = None,
     python: PythonOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,
 ) -> None:

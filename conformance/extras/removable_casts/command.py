@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from conformance.commands.options import AnswersFileOption, AnswersPageOption
 from conformance.extras.removable_casts import removable_page, rewrites_page
 from conformance.extras.removable_casts.judged_rewrites import judged_rewrites
 from conformance.extras.removable_casts.removable_casts import (
@@ -41,12 +42,8 @@ def chains_command(
             " `rewrites` for what optimizers leave out; `schema` for the JSON schema of --json.",
         ),
     ],
-    json_file: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Write all answers there.")
-    ] = None,
-    page_file: Annotated[
-        Path | None, typer.Option("--page", metavar="FILE", help="Write a page of all answers.")
-    ] = None,
+    json_file: AnswersFileOption = None,
+    page_file: AnswersPageOption = None,
 ) -> None:
     """Say which casts may be left out of a chain, by the rules of a document, for every input.
 
